@@ -35,7 +35,7 @@ func NewKey(secret Secret, id []byte) Key {
 
 // AppendScope appends one scope value (a tenant, say) to the bytes that a key is
 // made of. The length goes first: ("ab", "c") and ("a", "bc") differ.
-func AppendScope(dst, value []byte) []byte {
+func AppendScope(dst []byte, value string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(value)))
 	return append(dst, value...)
 }

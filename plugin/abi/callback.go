@@ -7,6 +7,11 @@ var hostMemory arena
 // waits for a host call to return.
 var depth int
 
+// FreeHostMemory gives back, before the callback ends, all memory that host
+// calls have filled. Every string and slice that they returned is invalid
+// afterwards. A loop over many large values needs it; nothing else should.
+func FreeHostMemory() { hostMemory.reset() }
+
 func begin() {
 	if depth == 0 {
 		hostMemory.reset()
