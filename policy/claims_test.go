@@ -167,8 +167,8 @@ func TestClaimANewcomerTakesAtMostTwiceItsShare(t *testing.T) {
 				taken = append(taken, i == newcomer)
 			}
 			twice := 2 * float64(weight) / (float64(n-1) + float64(weight))
-			if r.List[newcomer].Joining || !taken[0] {
-				t.Errorf("n=%d weight=%d: joining %v, first %v", n, weight, r.List[newcomer].Joining, taken[0])
+			if r.List[newcomer].Joining || len(taken) == 0 || !taken[0] {
+				t.Fatalf("n=%d weight=%d: joining %v, taken %v", n, weight, r.List[newcomer].Joining, taken)
 			}
 			checkShare(t, fmt.Sprintf("n=%d weight=%d", n, weight), taken, twice)
 		}

@@ -21,6 +21,8 @@ var scripts = map[string]int{
 	"release.txt": 5, "sticky.txt": 8, "unrecorded.txt": 6,
 }
 
+// TestConformance plays the scripts on the pure policy. After a wanted change of
+// behaviour run it with -rewrite and read what differs.
 func TestConformance(t *testing.T) {
 	for file, n := range scripts {
 		t.Run(strings.TrimSuffix(file, ".txt"), func(t *testing.T) {

@@ -41,7 +41,7 @@ func TestStickyLeastLoaded(t *testing.T) {
 		{"removed takes none", []replica{{state: removed}, {open: 9}}, 9, 0, 1},
 		{"panic: all but removed", []replica{{state: removed}, {state: unhealthy, open: 2}, {state: draining, open: 1}}, 9, 0, 2},
 		{"the session that leaves is not counted", []replica{{open: 3, last: 9}, {open: 3, last: 8}}, 9, 1, 0},
-		{"leaving an empty replica counts as zero", []replica{{open: 0, last: 9}, {open: 0, last: 8}}, 9, 1, 1},
+		{"leaving an empty replica counts as zero", []replica{{open: 0, last: 8}, {open: 0, last: 9}}, 9, 1, 0},
 		{"a newcomer first", []replica{{open: 4, last: 8}, {open: 4, last: 9}, {joining: true}}, 9, 0, 2},
 		{"a newcomer not twice in a row of three", []replica{{open: 4, last: 7}, {open: 4, last: 8}, {open: 1, last: 9, joining: true}}, 9, 0, 0},
 		{"a newcomer every second of three", []replica{{open: 4, last: 7}, {open: 4, last: 9}, {open: 1, last: 8, joining: true}}, 9, 0, 2},
