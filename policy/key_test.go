@@ -94,7 +94,7 @@ func TestScopeIsUnambiguous(t *testing.T) {
 			var made []byte
 			id := len(list) - 1
 			for _, value := range list[:id] {
-				made = policy.AppendScope(made, []byte(value))
+				made = policy.AppendScope(made, value)
 			}
 			made = append(made, list[id]...)
 			if other, ok := seen[string(made)]; ok {
@@ -106,7 +106,7 @@ func TestScopeIsUnambiguous(t *testing.T) {
 }
 
 func TestAppendScopeBytes(t *testing.T) {
-	got := policy.AppendScope([]byte("x"), bytes.Repeat([]byte{'t'}, 300))
+	got := policy.AppendScope([]byte("x"), strings.Repeat("t", 300))
 	if want := "x\xac\x02" + strings.Repeat("t", 300); string(got) != want {
 		t.Errorf("got %q", got)
 	}

@@ -211,7 +211,8 @@ func (r *Replicas) add(m Member, joining bool) {
 }
 
 // Forget drops Removed replicas that hold no pin any more and reports whether
-// there were any.
+// there were any. Without it they would stay in List for good: call it now and
+// then, where nothing else refers to their ids.
 func (r *Replicas) Forget() bool {
 	kept := r.List[:0]
 	for _, c := range r.List {
