@@ -54,18 +54,28 @@ type sharedEntry struct {
 
 // Get returns a key's value, which the caller must not change, its number, and whether the key exists.
 func (s *SharedSpace) Get(key string) (value []byte, cas uint32, ok bool) {
-	s.data.mu.Lock()
-	defer s.data.mu.Unlock()
-	e, ok := s.entries[key]
-	return e.value, e.cas, ok
+	return s.lookup([]byte(key))
 }
 
 // Set stores a copy of value. It answers StatusOK or StatusCASMismatch.
 func (s *SharedSpace) Set(key string, value []byte, cas uint32) Status {
+	return s.store([]byte(key), value, cas)
+}
+
+// lookup is Get for a key that lies in a module's memory.
+func (s *SharedSpace) lookup(key []byte) (value []byte, cas uint32, ok bool) {
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	e, ok := s.entries[string(key)]
+	return e.value, e.cas, ok
+}
+
+// store is Set for a key that lies in a module's memory.
+func (s *SharedSpace) store(key, value []byte, cas uint32) Status {
 	value = slices.Clone(value)
 	s.data.mu.Lock()
 	defer s.data.mu.Unlock()
-	e, ok := s.entries[key]
+	e, ok := s.entries[string(key)]
 	if ok && cas != 0 && cas != e.cas {
 		return StatusCASMismatch
 	}
@@ -73,7 +83,7 @@ func (s *SharedSpace) Set(key string, value []byte, cas uint32) Status {
 		s.bytes += len(key)
 	}
 	s.bytes += len(value) - len(e.value)
-	s.entries[key] = sharedEntry{value: value, cas: s.data.nextCAS()}
+	s.entries[string(key)] = sharedEntry{value: value, cas: s.data.nextCAS()}
 	return StatusOK
 }
 
