@@ -156,15 +156,20 @@ const tick = time.Second
 // running.
 func (g *gateway) begin(worker int, id string) *hostsim.Stream {
 	g.t.Helper()
+	s := g.Worker(worker).NewStream()
+	if step, err := s.RequestHeaders(turnHeaders(id), true); err != nil || step.Flow != hostsim.Forward {
+		g.t.Fatalf("turn of %q: %v, %v", id, step.Flow, err)
+	}
+	return s
+}
+
+// turnHeaders are the headers of a turn of the session; "" is none.
+func turnHeaders(id string) hostsim.Headers {
 	h := hostsim.Headers{{":method", "POST"}, {":scheme", "http"}, {":authority", "example.com"}, {":path", "/v1/chat/completions"}}
 	if id != "" {
 		h.Add("x-session-id", id)
 	}
-	s := g.Worker(worker).NewStream()
-	if step, err := s.RequestHeaders(h, true); err != nil || step.Flow != hostsim.Forward {
-		g.t.Fatalf("turn of %q: %v, %v", id, step.Flow, err)
-	}
-	return s
+	return h
 }
 
 func (g *gateway) end(s *hostsim.Stream, reason hostsim.EndReason) {
