@@ -144,6 +144,9 @@ func (s *store) place(key policy.Key, now int64, p placement) (d policy.Decision
 		case written:
 			s.giveBack(p.old.Replica, 1)
 			s.stats.placements++
+			if p.reason == policy.Expired { // before a sweep found it
+				s.stats.expired++
+			}
 			return policy.Decision{Replica: id, Reason: p.reason}, true
 		case failed:
 			s.giveBack(id, 1)
