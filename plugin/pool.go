@@ -126,6 +126,10 @@ func (p *pool) lead(now int64) {
 		p.store.fault(faultSharedData)
 		return
 	}
+	cas, ok := p.store.refresh()
+	if !ok {
+		return
+	}
 	p.setGauges(running)
-	p.store.forgetRemoved(running)
+	p.store.forgetRemoved(running, cas)
 }

@@ -403,14 +403,15 @@ func (s *store) fault(f fault) bool {
 }
 
 // forgetRemoved drops removed replicas that have no session and no running
-// request left.
-func (s *store) forgetRemoved(running map[uint32]uint32) {
+// request left in the view, if it still stands as it was read with that cas:
+// what the gauges last showed of a forgotten replica must have been zero.
+func (s *store) forgetRemoved(running map[uint32]uint32, cas uint32) {
 	for i := range s.view.List {
 		if c := &s.view.List[i]; c.State == policy.Removed && running[c.ID] > 0 {
 			return
 		}
 	}
-	if cas, ok := s.refresh(); ok && s.view.Forget() {
+	if s.view.Forget() {
 		s.writeRecord(cas)
 	}
 }

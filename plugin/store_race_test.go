@@ -174,7 +174,9 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 				s.members, s.config = members, rng.Uint64()
 				s.adopt()
 			case 4:
-				s.forgetRemoved(nil)
+				if cas, ok := s.refresh(); ok {
+					s.forgetRemoved(nil, cas)
+				}
 			case 5:
 				s.touch(key.Hash, uint32(1+rng.IntN(4)), *clock)
 			default:
