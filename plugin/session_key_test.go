@@ -115,9 +115,9 @@ func TestIDLengths(t *testing.T) {
 	for _, c := range []struct {
 		limit string
 		most  int
-	}{{"", 256}, {`,"session":{"max_id_bytes":65536}`, 65536}, {`,"session":{"max_id_bytes":1}`, 1}} {
+	}{{"", 256}, {`,"session":{"max_id_bytes":65536}`, 65536}, {`,"session":{"max_id_bytes":8}`, 8}} {
 		g := startGateway(t, 2, twoReplicas+c.limit)
-		for _, n := range []int{1, 128, 129, 255, 256, 257, 8192, 65536, 65537, 300_000} {
+		for _, n := range []int{1, 8, 9, 128, 129, 255, 256, 257, 8192, 65536, 65537, 300_000} {
 			id := strings.Repeat("x", n)
 			first, second := g.turn(id), g.turn(id)
 			want := [2]string{"placed", "pinned"}
