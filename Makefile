@@ -6,8 +6,8 @@ SHELL := /bin/bash
 GO ?= go
 # What does not change the code must not change the bytes: no paths, no VCS state, no build id.
 WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="-s -w -buildid="
-SOURCES := go.mod go.sum $(shell find plugin policy -name '*.go' -o -name '*.s' -o -name '*.json')
-HOST_SOURCES := go.mod go.sum $(shell find hostsim policy -name '*.go' -o -name '*.jsonl' -o -name '*.html')
+SOURCES := go.mod go.sum $(shell find plugin policy -type f ! -name '*_test.go')
+HOST_SOURCES := go.mod go.sum $(shell find hostsim -type f ! -name '*_test.go')
 
 .PHONY: help demo serve test e2e bench check fuzz race wasm build clean
 
