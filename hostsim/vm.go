@@ -164,6 +164,11 @@ func (v *vm) die(err error) {
 	clear(v.pending)
 	v.pending = v.pending[:0]
 	v.host.log(v.worker, LogCritical, err.Error())
+	for _, c := range v.contexts {
+		if c.stream != nil {
+			c.stream.wakeUp() // to learn that it has failed
+		}
+	}
 	v.close()
 }
 

@@ -82,12 +82,12 @@ func TestEnvironmentReachesTheModule(t *testing.T) {
 
 // Go's collector finishes its cycles on the virtual clock, whose monotonic side moves by a step a read.
 func TestCollectorKeepsUpOnTheVirtualClock(t *testing.T) {
-	p := newProbe(t, "request_headers garbage 40 1000", func(c *Config) { c.LogLevel = LogCritical })
-	for range 5000 {
+	p := newProbe(t, "request_headers garbage 20 1000000", func(c *Config) { c.LogLevel = LogCritical })
+	for range 150 {
 		p.pass()
 	}
-	if got := p.Worker(0).Memory(); got > 32<<20 {
-		t.Errorf("memory %d after 200 MB of garbage", got)
+	if got := p.Worker(0).Memory(); got > 64<<20 {
+		t.Errorf("memory %d after 3 GB of garbage", got)
 	}
 }
 
