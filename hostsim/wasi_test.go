@@ -2,6 +2,7 @@ package hostsim
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"strings"
 	"testing"
@@ -83,11 +84,40 @@ func TestEnvironmentReachesTheModule(t *testing.T) {
 // Go's collector finishes its cycles on the virtual clock, whose monotonic side moves by a step a read.
 func TestCollectorKeepsUpOnTheVirtualClock(t *testing.T) {
 	p := newProbe(t, "request_headers garbage 20 1000000", func(c *Config) { c.LogLevel = LogCritical })
-	for range 150 {
+	for range 300 {
 		p.pass()
 	}
 	if got := p.Worker(0).Memory(); got > 64<<20 {
-		t.Errorf("memory %d after 3 GB of garbage", got)
+		t.Errorf("memory %d after 6 GB of garbage", got)
+	}
+}
+
+// The same seed, clock and calls leave the same memory behind, to the last bit, collections included.
+func TestRunsAreBitIdentical(t *testing.T) {
+	run := func() [sha256.Size]byte {
+		p := newProbe(t, "configure tickevery 100\nrequest_headers garbage 100 10000\nrequest_headers sdadd n\nrequest_headers random",
+			func(c *Config) { c.Seed = 7 })
+		for range 50 {
+			p.pass()
+			p.Advance(70 * time.Millisecond)
+		}
+		v := p.Worker(0).vm
+		memory, _ := v.mem.Read(0, v.mem.Size())
+		return sha256.Sum256(memory)
+	}
+	if a, b := run(), run(); a != b {
+		t.Errorf("memory hashes %x and %x", a, b)
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	p := newProbe(t, "request_headers garbage 1 40000000", func(c *Config) { c.MemoryLimitPages = 320 })
+	s := p.Worker(0).NewStream()
+	if _, err := s.RequestHeaders(get, true); !errors.Is(err, ErrTrap) {
+		t.Errorf("err %v", err)
+	}
+	if got := p.Worker(0).Memory(); got == 0 || got > 320<<16 {
+		t.Errorf("memory %d", got)
 	}
 }
 
