@@ -116,3 +116,15 @@ func TestOneLocalReplyAStream(t *testing.T) {
 		t.Errorf("%d response callbacks", got)
 	}
 }
+
+// A reply that outgrows the plugin's own buffering is replaced, not lost.
+func TestLocalReplyOverTheBufferLimit(t *testing.T) {
+	p := newProbe(t, "request_headers reply 200 abcdef\nresponse_headers return 1\nresponse_body return 1",
+		func(c *Config) { c.AllowOnHeadersStopIteration, c.BufferLimit = true, 5 })
+	s := p.Worker(0).NewStream()
+	step, err := s.RequestHeaders(get, true)
+	ok(t, err)
+	if r := s.LocalReply(); step.Flow != Reply || r == nil || r.Status != 500 {
+		t.Errorf("flow %v, reply %+v", step.Flow, r)
+	}
+}
