@@ -49,14 +49,14 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 // send tells the gateway where the request goes. A header that came with the
 // request is never left standing.
 func (f *filter) send(p *pool, d policy.Decision, key policy.Key) {
-	f.target = p.appendTarget(f.target[:0], d, key, f.config.Target.Spares)
-	if len(f.target) == 0 {
+	target := p.targetOf(d, key, f.config.Target.Spares)
+	if len(target) == 0 {
 		f.strip()
 		return
 	}
-	value := unsafe.String(unsafe.SliceData(f.target), len(f.target))
+	value := unsafe.String(unsafe.SliceData(target), len(target))
 	if f.config.Target.Base64 {
-		value = base64.StdEncoding.EncodeToString(f.target)
+		value = base64.StdEncoding.EncodeToString(target)
 	}
 	if err := proxywasm.ReplaceHttpRequestHeader(f.config.Target.Header, value); err != nil {
 		p.store.fault(faultHeader)
