@@ -47,7 +47,7 @@ func TestShippedModulesExportsAndImports(t *testing.T) {
 	if want := []string{
 		"proxy_define_metric", "proxy_get_buffer_bytes", "proxy_get_header_map_value", "proxy_get_metric", "proxy_get_property",
 		"proxy_get_shared_data", "proxy_increment_metric", "proxy_log", "proxy_remove_header_map_value",
-		"proxy_replace_header_map_value", "proxy_send_local_response", "proxy_set_effective_context", "proxy_set_shared_data",
+		"proxy_replace_header_map_value", "proxy_send_local_response", "proxy_set_shared_data",
 		"proxy_set_tick_period_milliseconds",
 	}; !slices.Equal(imports, want) {
 		t.Errorf("imports %q, want %q", imports, want)
