@@ -160,3 +160,19 @@ func TestWithoutDebugHeadersTheClientLearnsNothing(t *testing.T) {
 		t.Errorf("response headers %v, want %v", r.Response, want)
 	}
 }
+
+// ai-dynamo/dynamo#10920: the session id was lost on the way. Nothing but the
+// target is added to a request, and nothing is taken from it.
+func TestRequestsPassUntouched(t *testing.T) {
+	g := startGateway(t, 2, twoReplicas)
+	sent := append(turnHeaders("a b"), [2]string{"x-session-id", "second"}, [2]string{"x-pinwheel-secret", "s"}, [2]string{"cookie", "\xff"})
+	s := g.Worker(0).NewStream()
+	if _, err := s.RequestHeaders(sent, true); err != nil {
+		t.Fatal(err)
+	}
+	got := s.Headers(hostsim.MapRequestHeaders)
+	if want := append(slices.Clone(sent), [2]string{targetHeader, got.Value(targetHeader)}); !slices.Equal(got, want) {
+		t.Errorf("headers %q, want %q", got, want)
+	}
+	g.end(s, hostsim.EndNormal)
+}
