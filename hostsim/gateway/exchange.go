@@ -237,11 +237,12 @@ func (x *exchange) close(reason hostsim.EndReason) {
 	x.reading.Wait()
 }
 
-// drain takes the rest of a request that was answered early, for a client that is still sending would not see the answer:
-// its connection would be reset under it. Nobody gets longer than lingerTime for that.
+// drain takes the rest of a request that was answered early, for an HTTP/1 client that is still sending would not see the
+// answer: its connection would be reset under it. Nobody gets longer than lingerTime for that. HTTP/2 has a way to say
+// that the rest is not wanted.
 func (x *exchange) drain() {
 	deadline := time.Now()
-	if x.answered {
+	if x.answered && x.r.ProtoMajor == 1 {
 		_ = x.out.Flush()
 		deadline = deadline.Add(lingerTime)
 	}

@@ -164,11 +164,13 @@ func TestClientLeaves(t *testing.T) {
 					close(cancelled)
 				})
 				s := start(t, hostsim.Config{}, Config{Clusters: []Cluster{{Name: "llm", Hosts: []string{a}}}})
-				ctx, leave := context.WithCancel(context.Background())
+				ctx, cancel := context.WithCancel(context.Background())
+				leave := cancel
 				r := request(t, "POST", s.url, "{}").WithContext(ctx)
 				if phase == "mid request" {
 					pipe, w := io.Pipe()
-					defer w.Close()
+					// net/http's client waits for a body that it is still reading.
+					leave = func() { cancel(); w.CloseWithError(context.Canceled) }
 					r.Body, r.ContentLength = pipe, -1
 					go w.Write([]byte("first chunk"))
 				}
