@@ -141,7 +141,7 @@ func TestABIMarkerAndAllocatorAreRequired(t *testing.T) {
 func TestStartUpIsARestrictedPhase(t *testing.T) {
 	done := wasmImport{module: "env", name: "proxy_done", results: []api.ValueType{i32}}
 	logs := wasmImport{module: "env", name: "proxy_log", params: []api.ValueType{i32, i32, i32}, results: []api.ValueType{i32}}
-	callDone := []byte{0x10, 0, 0x1a}                         // call 0, drop
+	callDone := []byte{0x10, 0, 0x1a}                           // call 0, drop
 	callLog := []byte{0x41, 2, 0x41, 0, 0x41, 0, 0x10, 0, 0x1a} // proxy_log(2, 0, 0)
 	for _, tt := range []struct {
 		name   string
