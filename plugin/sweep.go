@@ -1,0 +1,141 @@
+package plugin
+
+import (
+	"slices"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// sweepShard ends the sessions of shard i that have expired and returns their
+// number. A shard that another worker changes meanwhile is left for next time.
+func (s *store) sweepShard(i uint32, now int64) (expired int) {
+	sh, cas, ok := s.readShard(i)
+	if !ok {
+		return 0
+	}
+	var gone []uint32
+	s.buf = append(s.buf[:0], schemaVersion)
+	for at := range sh.len() {
+		pin := sh.pin(at)
+		if policy.Idle(pin, now, s.timeout) {
+			gone = append(gone, pin.Replica)
+			continue
+		}
+		s.buf = shard(s.buf).put(-1, sh.hash(at), pin)
+	}
+	if len(gone) == 0 || s.write(s.shardKey(i), cas) != written {
+		return 0
+	}
+	for _, id := range gone {
+		s.giveBack(id, 1)
+	}
+	s.stats.expired += uint64(len(gone))
+	return len(gone)
+}
+
+// sweepNext sweeps the next shard in turn.
+func (s *store) sweepNext(now int64) (expired int) {
+	if s.view.shards == 0 {
+		return 0
+	}
+	s.sweeping = (s.sweeping + 1) & (s.view.shards - 1)
+	return s.sweepShard(s.sweeping, now)
+}
+
+// sweep sweeps the next n shards. It is for ticks: it forgets what the callback
+// has read.
+func (s *store) sweep(n uint32, now int64) {
+	for range min(n, s.view.shards) {
+		s.sweepNext(now)
+		s.data.forget()
+	}
+}
+
+// roomShards bounds what one turn sweeps when the table is full: some 100 us.
+// Ticks sweep the rest.
+const roomShards = 64
+
+// makeRoom sweeps until a session has expired, and returns the number that did.
+func (s *store) makeRoom(now int64) (expired int) {
+	for i := uint32(0); i < min(roomShards, s.view.shards) && expired == 0; i++ {
+		expired = s.sweepNext(now)
+	}
+	return expired
+}
+
+// suspicion is what a pass over all pins found: by how many sessions each count
+// differs, and the pool's record at that time.
+type suspicion struct {
+	drift []int64 // pins less count, by position in the record
+	cas   uint32
+	// passes is how many passes in a row have found this drift.
+	passes int
+}
+
+func (s *suspicion) any() bool {
+	return slices.ContainsFunc(s.drift, func(d int64) bool { return d != 0 })
+}
+
+// surePasses is how many passes in a row must find the same drift in a pool whose
+// counts change all the time.
+const surePasses = 5
+
+// reconcile compares the pool's counts with its pins and repairs those that
+// differ: a VM that died between counting a session and pinning it leaves one
+// too many. What looks so may also be a placement under way, so a pass counts
+// only if no count changed during it, and a drift is repaired only when the next
+// pass, a tick later, finds the same in the same record, or surePasses passes
+// find it in changing ones. It returns the number of sessions by which counts
+// were off.
+func (s *store) reconcile() (repaired uint64) {
+	found, ok := s.audit()
+	if !ok {
+		return 0
+	}
+	before := s.suspicion
+	s.suspicion = found
+	if !found.any() || !slices.Equal(found.drift, before.drift) {
+		return 0
+	}
+	s.suspicion.passes = before.passes + 1
+	if found.cas != before.cas && s.suspicion.passes < surePasses {
+		return 0
+	}
+	for i, d := range found.drift {
+		s.view.List[i].Open = uint32(int64(s.view.List[i].Open) + d)
+		repaired += uint64(max(d, -d))
+	}
+	s.suspicion = suspicion{}
+	if s.writeRecord(found.cas) != written {
+		return 0
+	}
+	s.stats.repaired += repaired
+	return repaired
+}
+
+// audit counts the pins of each replica. It is false if a count changed
+// meanwhile.
+func (s *store) audit() (found suspicion, ok bool) {
+	cas, ok := s.refresh()
+	if !ok || s.view.shards == 0 {
+		return found, false
+	}
+	drift := make([]int64, len(s.view.List))
+	for i := range s.view.List {
+		drift[i] = -int64(s.view.List[i].Open)
+	}
+	for i := range s.view.shards {
+		sh, _, ok := s.readShard(i)
+		if !ok {
+			return found, false
+		}
+		for at := range sh.len() {
+			if r := s.view.Index(sh.pin(at).Replica); r >= 0 {
+				drift[r]++
+			}
+		}
+		s.data.forget()
+	}
+	after, ok := s.refresh()
+	return suspicion{drift: drift, cas: cas, passes: 1}, ok && after == cas
+}
