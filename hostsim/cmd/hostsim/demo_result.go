@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
@@ -107,35 +106,15 @@ func (r *demoResult) verdict() error {
 
 // table prints the arms side by side, and how to go on.
 func (r *demoResult) table(w io.Writer, stay bool, listen string) error {
+	n := len(r.Arms[0].Replicas)
 	capacity := "a prefix cache without bound"
 	if r.CacheTokens > 0 {
-		capacity = fmt.Sprintf("a prefix cache of %s tokens", thousands(r.CacheTokens))
+		capacity = fmt.Sprintf("a prefix cache of %s tokens (LRU), %s together", thousands(r.CacheTokens), thousands(n*r.CacheTokens))
 	}
 	fmt.Fprintf(w, "\n%d recorded agent sessions, %d turns, all at once, %dx faster than recorded\n", r.Sessions, r.Turns, r.Speed)
 	fmt.Fprintf(w, "trace %s: %s different prompt tokens\n", r.Trace, thousands(r.UniqueTokens))
-	fmt.Fprintf(w, "%d simulated replicas, each with %s (LRU, blocks of %d)\n\n", len(r.Arms[0].Replicas), capacity, cacheBlockTokens)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head, sub := "replica\t", "\t"
-	for _, a := range r.Arms {
-		head += "|\t" + a.Name + "\t\t\t"
-		sub += "|\tsessions\tturns\tcache hit\t"
-	}
-	fmt.Fprintf(t, "%s\n%s\n", head, sub)
-	for i := range r.Arms[0].Replicas {
-		fmt.Fprintf(t, "%d\t", i+1)
-		for _, a := range r.Arms {
-			tableCells(t, a.Replicas[i])
-		}
-		fmt.Fprintln(t)
-	}
-	fmt.Fprint(t, "all\t")
-	for _, a := range r.Arms {
-		tableCells(t, a.Total)
-	}
-	fmt.Fprintln(t)
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	fmt.Fprintf(w, "%d simulated replicas, each with %s\n\n", n, capacity)
+	r.rows(w)
 	r.summary(w)
 	address := "127.0.0.1:8080"
 	if stay {
@@ -143,12 +122,29 @@ func (r *demoResult) table(w io.Writer, stay bool, listen string) error {
 	} else {
 		fmt.Fprintln(w, "\nTo go on by hand, keep such a gateway up on 127.0.0.1:8080:\n  make serve")
 	}
+	fmt.Fprintln(w)
 	_, err := fmt.Fprint(w, curlLines(address))
 	return err
 }
 
-func tableCells(w io.Writer, row demoRow) {
-	fmt.Fprintf(w, "|\t%d\t%d\t%.1f%%\t", row.Sessions, row.Turns, 100*row.HitRate())
+// rows prints a line for each replica and one for all, the arms beside each other.
+func (r *demoResult) rows(w io.Writer) {
+	line := func(first string, cells func(demoArm) string) {
+		fmt.Fprintf(w, "%8s", first)
+		for _, a := range r.Arms {
+			fmt.Fprintf(w, "  |  %s", cells(a))
+		}
+		fmt.Fprintln(w)
+	}
+	numbers := func(row demoRow) string {
+		return fmt.Sprintf("%8d  %5d  %8.1f%%", row.Sessions, row.Turns, 100*row.HitRate())
+	}
+	line("", func(a demoArm) string { return fmt.Sprintf("%-26s", a.Name) })
+	line("replica", func(demoArm) string { return "sessions  turns  cache hit" })
+	for i := range r.Arms[0].Replicas {
+		line(fmt.Sprint(i+1), func(a demoArm) string { return numbers(a.Replicas[i]) })
+	}
+	line("all", func(a demoArm) string { return numbers(a.Total) })
 }
 
 // summary says in words what the table shows.

@@ -70,7 +70,7 @@ func inspect(path, profile string, asJSON bool, stdout io.Writer) error {
 		return err
 	}
 	if !verdict.Loads {
-		return fmt.Errorf("%s would not load %s: it lacks %s", p.Name, path, strings.Join(verdict.Missing, ", "))
+		return fmt.Errorf("%s would not load %s because of %s", p.Name, path, strings.Join(verdict.Missing, "; "))
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func printReport(w io.Writer, path string, r *hostsim.Report) error {
 	for _, v := range r.Verdicts {
 		state := "loads"
 		if !v.Loads {
-			state = "refuses it, for it lacks " + strings.Join(v.Missing, ", ")
+			state = "refuses it because of " + strings.Join(v.Missing, "; ")
 		}
 		fmt.Fprintf(t, "  %s\t%s\n", v.Profile, state)
 	}
