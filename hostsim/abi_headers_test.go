@@ -116,7 +116,8 @@ func TestMapsCloseOnContinueAndOpenForTheLog(t *testing.T) {
 func TestHeadersStayOpenWhilePaused(t *testing.T) {
 	p := newProbe(t, `
 		request_headers return 1
-		request_body replace 0 x-dest there`, func(c *Config) { c.AllowOnHeadersStopIteration = true })
+		request_body replace 0 x-dest there
+		response_headers get 0 :path`, func(c *Config) { c.AllowOnHeadersStopIteration = true })
 	s := p.Worker(0).NewStream()
 	step, err := s.RequestHeaders(get, false)
 	ok(t, err)
@@ -131,6 +132,27 @@ func TestHeadersStayOpenWhilePaused(t *testing.T) {
 	if got := s.Headers(MapRequestHeaders).Value("x-dest"); got != "there" {
 		t.Errorf("x-dest %q", got)
 	}
+	_, err = s.ResponseHeaders(reply, true)
+	ok(t, err)
+	if got := p.heard(); !strings.Contains(got, "get 0 :path = 0 /a?b=c") {
+		t.Errorf("heard\n%s", got)
+	}
+}
+
+// What continue_stream has let go on is out of the plugin's reach.
+func TestContinueClosesTheRequest(t *testing.T) {
+	p := newProbe(t, `
+		configure tickevery 1000
+		request_headers return 1
+		tick effective 2
+		tick get 0 :path
+		tick continue 0
+		tick get 0 :path`)
+	s := p.Worker(0).NewStream()
+	_, err := s.RequestHeaders(get, true)
+	ok(t, err)
+	p.Advance(1000e6)
+	p.results("effective 2 = 0\nget 0 :path = 0 /a?b=c\ncontinue 0 = 0\nget 0 :path = 2")
 }
 
 // Trailers that nobody sent come into being when the plugin writes one in the last body callback.

@@ -60,6 +60,7 @@ func TestReload(t *testing.T) {
 	p := newProbe(t, `
 		configure tickevery 100
 		configure sdget key
+		configure random
 		request_headers when 2 panic boom
 		request_headers sdset key v 0`, func(c *Config) {
 		c.FailurePolicy, c.ReloadBackoff = FailReload, 100*time.Millisecond
@@ -78,6 +79,15 @@ func TestReload(t *testing.T) {
 	p.Advance(time.Second)
 	p.expect("") // neither ticks nor a reload without a request
 	p.pass()
+	var drawn []string
+	for _, e := range p.Logs() {
+		if e.Worker == 0 && strings.HasPrefix(e.Message, "random") {
+			drawn = append(drawn, e.Message)
+		}
+	}
+	if len(drawn) != 2 || drawn[0] == drawn[1] {
+		t.Errorf("the two machines drew %v", drawn)
+	}
 	if got := p.heard(); !strings.Contains(got, "sdget key = 0 v") || !strings.Contains(got, "> request_headers 2 3 1") {
 		t.Errorf("heard\n%s", got)
 	}

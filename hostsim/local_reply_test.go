@@ -1,6 +1,11 @@
 package hostsim
 
-import "testing"
+import (
+	"context"
+	"testing"
+
+	"github.com/tetratelabs/wazero/api"
+)
 
 // A local reply is given after the callback, whatever that answers, and comes down the plugin's own response path.
 func TestLocalReply(t *testing.T) {
@@ -43,8 +48,26 @@ func TestLocalReply(t *testing.T) {
 	}
 }
 
+// A plugin without response callbacks can reply all the same.
+func TestLocalReplyWithoutResponseCallbacks(t *testing.T) {
+	m := minimal()
+	m.imports = []wasmImport{{module: "env", name: "proxy_send_local_response", results: []api.ValueType{i32},
+		params: []api.ValueType{i32, i32, i32, i32, i32, i32, i32, i32}}}
+	m.funcs = append(m.funcs, wasmFunc{name: "proxy_on_request_headers", params: []api.ValueType{i32, i32, i32},
+		results: []api.ValueType{i32}, body: []byte{0x41, 201, 1, 0x41, 0, 0x41, 0, 0x41, 0, 0x41, 4, 0x41, 0, 0x41, 0, 0x41, 5, 0x10, 0}})
+	h, err := New(context.Background(), Config{Wasm: m.bytes()})
+	ok(t, err)
+	defer h.Close()
+	s := h.Worker(0).NewStream()
+	step, err := s.RequestHeaders(get, true)
+	ok(t, err)
+	if r := s.LocalReply(); step.Flow != Reply || r.Status != 201 || r.Headers.Value("grpc-status") != "5" || len(r.Body) != 4 {
+		t.Errorf("flow %v, reply %+v", step.Flow, r)
+	}
+}
+
 func TestLocalReplyWithoutBody(t *testing.T) {
-	p := newProbe(t, "request_headers reply 204 ~")
+	p := newProbe(t, "request_headers reply 204 ~ :status=500 content-length=99")
 	s := p.Worker(0).NewStream()
 	_, err := s.RequestHeaders(get, true)
 	ok(t, err)
@@ -65,10 +88,17 @@ func TestLocalReplyChangedAndPaused(t *testing.T) {
 		tick effective 2
 		tick continue 1`)
 	s := p.Worker(0).NewStream()
-	step, err := s.RequestHeaders(get, true)
+	step, err := s.RequestHeaders(get, false)
 	ok(t, err)
 	if step.Flow != Wait || s.LocalReply() != nil {
 		t.Errorf("flow %v, reply %+v", step.Flow, s.LocalReply())
+	}
+	// What still comes of the request is not the plugin's business any more.
+	if step, err := s.RequestBody([]byte("late"), true); err != nil || step.Flow != Wait {
+		t.Errorf("late body: %+v, %v", step, err)
+	}
+	if n := p.Counters().Callbacks["proxy_on_request_body"]; n != 0 {
+		t.Errorf("%d body callbacks", n)
 	}
 	p.Advance(1000e6)
 	if step := s.ResponseReady(); step.Flow != Reply {
@@ -114,5 +144,17 @@ func TestOneLocalReplyAStream(t *testing.T) {
 	ok(t, s.End(EndNormal))
 	if got := p.Counters().Callbacks["proxy_on_response_headers"]; got != 1 {
 		t.Errorf("%d response callbacks", got)
+	}
+}
+
+// A reply that outgrows the plugin's own buffering is replaced, not lost.
+func TestLocalReplyOverTheBufferLimit(t *testing.T) {
+	p := newProbe(t, "request_headers reply 200 abcdef\nresponse_headers return 1\nresponse_body return 1",
+		func(c *Config) { c.AllowOnHeadersStopIteration, c.BufferLimit = true, 5 })
+	s := p.Worker(0).NewStream()
+	step, err := s.RequestHeaders(get, true)
+	ok(t, err)
+	if r := s.LocalReply(); step.Flow != Reply || r == nil || r.Status != 500 {
+		t.Errorf("flow %v, reply %+v", step.Flow, r)
 	}
 }
