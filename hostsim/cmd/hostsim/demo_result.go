@@ -130,11 +130,11 @@ func (r *demoResult) table(w io.Writer, stay bool, listen string) error {
 // rows prints a line for each replica and one for all, the arms beside each other.
 func (r *demoResult) rows(w io.Writer) {
 	line := func(first string, cells func(demoArm) string) {
-		fmt.Fprintf(w, "%8s", first)
+		text := fmt.Sprintf("%8s", first)
 		for _, a := range r.Arms {
-			fmt.Fprintf(w, "  |  %s", cells(a))
+			text += "  |  " + cells(a)
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, strings.TrimRight(text, " "))
 	}
 	numbers := func(row demoRow) string {
 		return fmt.Sprintf("%8d  %5d  %8.1f%%", row.Sessions, row.Turns, 100*row.HitRate())

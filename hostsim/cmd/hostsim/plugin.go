@@ -72,7 +72,8 @@ func withReplicas(config []byte, addresses []string) []byte {
 	return filled
 }
 
-// startPlugin starts a host on the machine's own clock. What the plugin logs at warning level or above goes to stderr.
+// startPlugin starts a host on the machine's own clock. What the plugin logs at level or
+// above goes to stderr.
 func startPlugin(ctx context.Context, c hostsim.Config, level hostsim.LogLevel, stderr io.Writer) (*hostsim.Host, error) {
 	var mu sync.Mutex
 	c.Clock = hostsim.NewRealClock()
@@ -88,7 +89,7 @@ func startPlugin(ctx context.Context, c hostsim.Config, level hostsim.LogLevel, 
 	}
 	h, err := hostsim.New(ctx, c)
 	if errors.Is(err, hostsim.ErrRefused) {
-		return nil, fmt.Errorf("%w: its reason stands above, unless it gave none; correct --config", err)
+		return nil, fmt.Errorf("%w; if it gave a reason, it stands above: correct --config", err)
 	}
 	return h, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -30,7 +31,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "hostsim: %v\n", err)
+	// The library's errors begin with its name, which is the command's too.
+	fmt.Fprintf(stderr, "hostsim: %s\n", strings.TrimPrefix(err.Error(), "hostsim: "))
 	if usage := (usageError{}); errors.As(err, &usage) {
 		fmt.Fprintln(stderr, "Run it with --help for flags and examples.")
 		return exitUsage

@@ -183,13 +183,14 @@ func announce(w io.Writer, address string, plugin bool, clusters []gateway.Clust
 	}
 }
 
-// curlLines shows by hand what the demo shows in numbers: a session keeps its replica, another one gets another, and a
-// released one is placed anew.
+// curlLines shows by hand what the demo shows in numbers: a session keeps its replica and finds its prompt cached there,
+// another session gets another replica, and a released one is placed anew. The prompt is long enough for full blocks.
 func curlLines(address string) string {
-	return strings.ReplaceAll(`Try, in another terminal, several times each:
-  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: alice' -d '{"messages":[{"role":"user","content":"hello"}]}'
-  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: bob' -d '{"messages":[{"role":"user","content":"hello"}]}'
-Each answer names the replica that gave it. When alice is done:
+	return strings.ReplaceAll(`Try, in another terminal, each of the two several times:
+  P='{"messages":[{"role":"user","content":"'$(seq -s, 200)'"}]}'
+  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: alice' -d "$P" | grep -o 'Replica[^"]*'
+  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: bob' -d "$P" | grep -o 'Replica[^"]*'
+When alice is done:
   curl -s -X POST 'ADDRESS/finish_session?session_id=alice'
 `, "ADDRESS", address)
 }
