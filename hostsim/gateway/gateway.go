@@ -133,8 +133,10 @@ func New(c Config) (*Gateway, error) {
 			return conn, nil
 		},
 		MaxIdleConnsPerHost: 256,
-		IdleConnTimeout:     time.Minute,
-		DisableCompression:  true, // the client's own accept-encoding decides
+		// Below the 5 s after which uvicorn, and so most model servers, closes an idle connection: a request sent at that
+		// moment would fail.
+		IdleConnTimeout:    4 * time.Second,
+		DisableCompression: true, // the client's own accept-encoding decides
 	}
 	return g, nil
 }

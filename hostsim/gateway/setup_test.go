@@ -96,6 +96,21 @@ func (s *setup) serve(c Config) {
 // end waits for the next stream's end and returns the guest's line about it.
 func (s *setup) end() string { return (<-s.ended).Message }
 
+// forgetEnds takes the lines about ends away as they come.
+func (s *setup) forgetEnds() {
+	quit := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-s.ended:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	s.t.Cleanup(func() { close(quit) })
+}
+
 // wantCounts checks what the guest has counted.
 func (s *setup) wantCounts(want map[string]uint64) {
 	s.t.Helper()
