@@ -1,0 +1,3 @@
+package e2e
+
+func actAsCurl() bool { return false }

@@ -1,0 +1,318 @@
+// Package e2e runs the shipped plugin in real Envoys under the configuration
+// that examples/envoy shows to users.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/build/envoy/wheel"
+	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
+)
+
+// patience bounds every wait for something that Envoy or the plugin does later:
+// metrics follow at the plugin's tick of one second.
+const patience = 15 * time.Second
+
+// gateway is one Envoy with three replicas. It is started by the first test that
+// asks for it and shared by the rest, because a start compiles the wasm for
+// seconds; every test leaves it without sessions.
+type gateway struct {
+	envoy    *envoytest.Envoy
+	replicas []*envoytest.Replica
+	addr     string // of the listener
+	client   *client
+
+	// Only in gateways with listeners in a file:
+	serial    int                                             // of the configuration, as /config-serial tells
+	resources string                                          // that file
+	render    func(edit func(map[string]any)) (string, error) // its text, plugin configuration edited
+
+	mu       sync.Mutex
+	sessions map[string]bool // opened and not released by the running test
+}
+
+// kind of a gateway's configuration.
+type kind string
+
+const (
+	// userFile is envoy.yaml as users copy it; only ports and the wasm's path differ.
+	userFile kind = "envoy.yaml"
+	// updatable is the same with the listener in a file of its own (LDS).
+	updatable kind = "file-based LDS"
+	// bareDoor is updatable without the early strip of the target header.
+	bareDoor kind = "no early strip"
+)
+
+var gateways = struct {
+	sync.Mutex
+	m map[string]*gateway
+}{m: map[string]*gateway{}}
+
+func TestMain(m *testing.M) {
+	if actAsCurl() {
+		return
+	}
+	code := m.Run()
+	for _, g := range gateways.m {
+		if g != nil {
+			g.stop()
+		}
+	}
+	os.Exit(code)
+}
+
+// versions are those of $ENVOY_VERSIONS (comma list), or "own" for $ENVOY, or
+// the ones the project supports.
+func versions() []string {
+	if list := os.Getenv("ENVOY_VERSIONS"); list != "" {
+		return strings.Split(list, ",")
+	}
+	if os.Getenv("ENVOY") != "" {
+		return []string{"own"}
+	}
+	return wheel.Versions
+}
+
+// each runs f on every Envoy version, with a gateway of the given kind that has
+// no open sessions and no requests in flight.
+func each(t *testing.T, k kind, f func(*testing.T, *gateway)) {
+	t.Helper()
+	for _, v := range versions() {
+		t.Run(v, func(t *testing.T) {
+			g := get(t, k, v)
+			mark := g.envoy.Log.Len()
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("Envoy's log during this test (last 60 lines):\n%s", tail(g.envoy.Log.Since(mark), 60))
+				}
+			})
+			g.settle(t)
+			reloads, errs := g.sum(t, `vm_reload`), g.sum(t, `pinwheel_errors_total`)
+			f(t, g)
+			g.settle(t)
+			g.healthy(t, mark)
+			if n := g.sum(t, `vm_reload`); n != reloads {
+				t.Errorf("the plugin trapped: VM reloads %d, before %d", n, reloads)
+			}
+			if n := g.sum(t, `pinwheel_errors_total`); n != errs {
+				t.Errorf("the plugin counted errors: %d, before %d", n, errs)
+			}
+		})
+	}
+}
+
+// get returns the shared gateway, starting it when it is the first to ask.
+func get(t *testing.T, k kind, version string) *gateway {
+	t.Helper()
+	gateways.Lock()
+	defer gateways.Unlock()
+	name := string(k) + " " + version
+	g, asked := gateways.m[name]
+	if !asked {
+		gateways.m[name] = nil
+		started, err := start(k, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gateways.m[name], g = started, started
+	}
+	if g == nil {
+		t.Fatalf("this gateway (%s) did not start; an earlier test says why", name)
+	}
+	return g
+}
+
+// start brings up replicas and an Envoy whose configuration is examples/envoy's.
+func start(k kind, version string) (*gateway, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	bin, err := wheel.Find(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway{sessions: map[string]bool{}}
+	port, err := envoytest.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	g.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	g.client = newClient(g.addr)
+	text, err := g.adapt(port)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pinwheel-e2e-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) // Envoy reads its bootstrap once; LDS files live elsewhere
+	if k != userFile {
+		if text, err = g.split(k, text); err != nil {
+			return nil, err
+		}
+	}
+	bootstrap := filepath.Join(dir, "envoy.yaml")
+	if err := os.WriteFile(bootstrap, []byte(text), 0o644); err != nil {
+		return nil, err
+	}
+	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: bin, Bootstrap: bootstrap, Concurrency: 2, CPU: -1})
+	if err != nil {
+		g.closeReplicas()
+		return nil, err
+	}
+	return g, nil
+}
+
+// adapt opens the replicas and puts their addresses, free ports and the wasm's
+// path in place of those of the user's file.
+func (g *gateway) adapt(port int) (envoytest.Bootstrap, error) {
+	root, err := envoytest.Root()
+	if err != nil {
+		return "", err
+	}
+	wasm, err := envoytest.Wasm(root)
+	if err != nil {
+		return "", err
+	}
+	text, err := envoytest.LoadBootstrap(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
+	if err != nil {
+		return "", err
+	}
+	if text, err = text.Wasm(wasm); err != nil {
+		return "", err
+	}
+	ports := [][2]int{{10000, port}, {9901, 0}}
+	var addrs []string
+	for i := range 3 {
+		r, err := envoytest.OpenReplica("127.0.0.1:0")
+		if err != nil {
+			return "", err
+		}
+		g.replicas = append(g.replicas, r)
+		addrs = append(addrs, r.Addr)
+		_, p, _ := net.SplitHostPort(r.Addr)
+		n, _ := strconv.Atoi(p)
+		ports = append(ports, [2]int{8001 + i, n})
+	}
+	for _, p := range ports {
+		if text, err = text.Port(p[0], p[1]); err != nil {
+			return "", err
+		}
+	}
+	return text.Plugin(func(c map[string]any) { c["replicas"] = addrs })
+}
+
+// split moves the listener into a file that update replaces.
+func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, error) {
+	dir, err := os.MkdirTemp("", "pinwheel-lds-")
+	if err != nil {
+		return "", err
+	}
+	g.resources = filepath.Join(dir, "lds.yaml")
+	if k == bareDoor {
+		if text, err = text.Without("early_header_mutation_extensions:"); err != nil {
+			return "", err
+		}
+	}
+	g.render = func(edit func(map[string]any)) (string, error) {
+		g.serial++
+		edited, err := text.Plugin(edit)
+		if err != nil {
+			return "", err
+		}
+		if edited, err = edited.DirectResponse(serialPath, strconv.Itoa(g.serial)); err != nil {
+			return "", err
+		}
+		_, resources, err := edited.SplitListeners(g.resources)
+		return resources, err
+	}
+	rest, resources, err := text.SplitListeners(g.resources)
+	if err != nil {
+		return "", err
+	}
+	return rest, os.WriteFile(g.resources, []byte(resources), 0o644)
+}
+
+func (g *gateway) stop() {
+	g.envoy.Stop()
+	g.closeReplicas()
+	if g.resources != "" {
+		os.RemoveAll(filepath.Dir(g.resources))
+	}
+}
+
+func (g *gateway) closeReplicas() {
+	for _, r := range g.replicas {
+		r.Close()
+	}
+}
+
+// settle releases the test's sessions, waits until the gateway is idle, and
+// empties the replicas' records.
+func (g *gateway) settle(t *testing.T) {
+	t.Helper()
+	for _, r := range g.replicas {
+		r.Release()
+	}
+	g.mu.Lock()
+	var ids []string
+	for id := range g.sessions {
+		ids = append(ids, id)
+	}
+	g.sessions = map[string]bool{}
+	g.mu.Unlock()
+	g.release(t, ids...)
+	g.waitOpen(t, 0, 0, 0)
+	g.waitInflight(t, 0)
+	for _, r := range g.replicas {
+		r.Forget()
+	}
+}
+
+// healthy checks that the process lives and that neither it nor the plugin
+// complained of a crash.
+func (g *gateway) healthy(t *testing.T, mark int) {
+	t.Helper()
+	if !g.envoy.Running() {
+		t.Fatalf("Envoy died:\n%s", g.envoy.Log.Tail(40))
+	}
+	for line := range strings.Lines(g.envoy.Log.Since(mark)) {
+		for _, bad := range []string{"panic", "fatal error", "proxy_on_", "wasm trap", "assert failure"} {
+			if strings.Contains(line, bad) {
+				t.Errorf("Envoy's log: %s", strings.TrimSpace(line))
+				return
+			}
+		}
+	}
+}
+
+// until polls f until it reports true or patience ends; f's text describes what
+// it saw.
+func until(t *testing.T, what string, f func() (bool, string)) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		ok, saw := f()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v; last seen: %s", what, patience, saw)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func tail(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return fmt.Sprint(strings.Join(lines[max(0, len(lines)-n):], "\n"))
+}

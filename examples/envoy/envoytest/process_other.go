@@ -1,0 +1,18 @@
+//go:build !linux
+
+package envoytest
+
+import "os/exec"
+
+// runTied starts cmd and closes exited once it is reaped. Only Linux can tie a
+// child's life to its parent's, and only there is cpu honoured.
+func runTied(cmd *exec.Cmd, _ int, exited chan<- struct{}) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_ = cmd.Wait()
+		close(exited)
+	}()
+	return nil
+}
