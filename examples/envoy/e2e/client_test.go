@@ -110,21 +110,32 @@ func (g *gateway) turn(t *testing.T, id, reason string, header ...string) reply 
 	}
 	r, err := g.client.send(t.Context(), http.MethodPost, chatPath, strings.NewReader(`{"messages":[]}`), header...)
 	if err != nil {
-		t.Errorf("turn of %q: %v", id, err)
+		g.complain(t, "turn of %q: %v", id, err)
 		return r
 	}
 	g.expect(t, r, reason)
 	return r
 }
 
+// complain is t.Errorf for checks that run hundreds of times: it prints the first
+// ten faults of a test.
+func (g *gateway) complain(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if g.complaints.Add(1) > 10 {
+		t.Fail()
+		return
+	}
+	t.Errorf(format, args...)
+}
+
 // expect checks a routed answer.
 func (g *gateway) expect(t *testing.T, r reply, reason string) {
 	t.Helper()
 	if r.Status != 200 || r.Reason != reason {
-		t.Errorf("status %d, reason %q; want 200, %q (body %.100q)", r.Status, r.Reason, reason, r.Body)
+		g.complain(t, "status %d, reason %q; want 200, %q (body %.100q)", r.Status, r.Reason, reason, r.Body)
 	}
 	if r.Served == "" || r.Chosen != r.Served {
-		t.Errorf("x-pinwheel-replica %q, but %q served", r.Chosen, r.Served)
+		g.complain(t, "x-pinwheel-replica %q, but %q served", r.Chosen, r.Served)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,8 @@ type gateway struct {
 	serial    int                                             // of the configuration, as /config-serial tells
 	resources string                                          // that file
 	render    func(edit func(map[string]any)) (string, error) // its text, plugin configuration edited
+
+	complaints atomic.Int32 // of the running test
 
 	mu       sync.Mutex
 	sessions map[string]bool // opened and not released by the running test
@@ -95,6 +98,7 @@ func each(t *testing.T, k kind, f func(*testing.T, *gateway)) {
 					t.Logf("Envoy's log during this test (last 60 lines):\n%s", tail(g.envoy.Log.Since(mark), 60))
 				}
 			})
+			g.complaints.Store(0)
 			g.settle(t)
 			reloads, errs := g.sum(t, `vm_reload`), g.sum(t, `pinwheel_errors_total`)
 			f(t, g)

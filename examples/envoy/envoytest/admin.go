@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -58,12 +59,12 @@ func (a Admin) Stats(ctx context.Context, match string) (Stats, error) {
 	return parseStats(text)
 }
 
-// parseStats skips histograms, which are entries without a name.
+// parseStats skips histograms, which are entries without a name, and texts.
 func parseStats(text string) (Stats, error) {
 	var page struct {
 		Stats []struct {
 			Name  string
-			Value json.Number
+			Value json.RawMessage // json.Number would refuse texts, float64 rounds
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &page); err != nil {
@@ -71,14 +72,10 @@ func parseStats(text string) (Stats, error) {
 	}
 	stats := Stats{}
 	for _, s := range page.Stats {
-		if s.Name == "" {
-			continue
+		v, err := strconv.ParseUint(string(s.Value), 10, 64)
+		if s.Name != "" && err == nil {
+			stats[s.Name] = v
 		}
-		var v uint64
-		if _, err := fmt.Sscan(s.Value.String(), &v); err != nil {
-			continue // a text readout
-		}
-		stats[s.Name] = v
 	}
 	return stats, nil
 }
