@@ -74,7 +74,7 @@ func Start(ctx context.Context, o Options) (*Envoy, error) {
 	e.cmd.Dir, e.cmd.Stdout, e.cmd.Stderr = o.Dir, e.Log, e.Log
 
 	begin := time.Now()
-	if err := runTied(e.cmd, o.CPU, e.exited); err != nil {
+	if err := RunTied(e.cmd, o.CPU, e.exited); err != nil {
 		os.RemoveAll(dir)
 		return nil, fmt.Errorf("envoytest: starting %s: %w", o.Binary, err)
 	}

@@ -7,9 +7,10 @@ import (
 	"unsafe"
 )
 
-// runTied starts cmd so that the kernel kills it when this process dies,
-// whatever kills it, and closes exited once it is reaped.
-func runTied(cmd *exec.Cmd, cpu int, exited chan<- struct{}) error {
+// RunTied starts cmd so that the kernel kills it when this process dies,
+// whatever kills it, and closes exited once it is reaped. The process runs on the
+// given CPU, counted from 0, or anywhere if that is negative.
+func RunTied(cmd *exec.Cmd, cpu int, exited chan<- struct{}) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

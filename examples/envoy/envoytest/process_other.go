@@ -4,9 +4,9 @@ package envoytest
 
 import "os/exec"
 
-// runTied starts cmd and closes exited once it is reaped. Only Linux can tie a
+// RunTied starts cmd and closes exited once it is reaped. Only Linux can tie a
 // child's life to its parent's, and only there is cpu honoured.
-func runTied(cmd *exec.Cmd, _ int, exited chan<- struct{}) error {
+func RunTied(cmd *exec.Cmd, _ int, exited chan<- struct{}) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
