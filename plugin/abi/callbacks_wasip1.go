@@ -1,0 +1,102 @@
+package abi
+
+import _ "unsafe" // for go:linkname
+
+// What the SDK would export under TinyGo.
+
+//go:linkname proxyOnVMStart github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnVMStart
+func proxyOnVMStart(contextID uint32, size int) bool
+
+//go:linkname proxyOnConfigure github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnConfigure
+func proxyOnConfigure(contextID uint32, size int) bool
+
+//go:linkname proxyOnContextCreate github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnContextCreate
+func proxyOnContextCreate(contextID, rootID uint32)
+
+//go:linkname proxyOnTick github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnTick
+func proxyOnTick(contextID uint32)
+
+//go:linkname proxyOnRequestHeaders github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnRequestHeaders
+func proxyOnRequestHeaders(contextID uint32, headers int, endOfStream bool) uint32
+
+//go:linkname proxyOnResponseHeaders github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnResponseHeaders
+func proxyOnResponseHeaders(contextID uint32, headers int, endOfStream bool) uint32
+
+//go:linkname proxyOnLog github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnLog
+func proxyOnLog(contextID uint32)
+
+//go:linkname proxyOnDelete github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnDelete
+func proxyOnDelete(contextID uint32)
+
+// What the host calls. A module without proxy_on_done is done at once, which is
+// what Pinwheel's contexts would answer.
+
+//go:wasmexport proxy_abi_version_0_2_1
+func abiVersion() {}
+
+//go:wasmexport proxy_on_memory_allocate
+func onMemoryAllocate(size uint32) *byte { return hostMemory.alloc(size) }
+
+//go:wasmexport proxy_on_vm_start
+func onVMStart(contextID, size uint32) (ok bool) {
+	begin()
+	defer recovered("proxy_on_vm_start", contextID)
+	inject("proxy_on_vm_start")
+	return proxyOnVMStart(contextID, int(size))
+}
+
+//go:wasmexport proxy_on_configure
+func onConfigure(contextID, size uint32) (ok bool) {
+	begin()
+	defer recovered("proxy_on_configure", contextID)
+	inject("proxy_on_configure")
+	return proxyOnConfigure(contextID, int(size))
+}
+
+//go:wasmexport proxy_on_context_create
+func onContextCreate(contextID, rootID uint32) {
+	begin()
+	defer recovered("proxy_on_context_create", contextID)
+	inject("proxy_on_context_create")
+	proxyOnContextCreate(contextID, rootID)
+}
+
+//go:wasmexport proxy_on_tick
+func onTick(contextID uint32) {
+	begin()
+	defer recovered("proxy_on_tick", contextID)
+	inject("proxy_on_tick")
+	proxyOnTick(contextID)
+}
+
+//go:wasmexport proxy_on_request_headers
+func onRequestHeaders(contextID, headers, endOfStream uint32) (action uint32) {
+	begin()
+	defer recovered("proxy_on_request_headers", contextID)
+	inject("proxy_on_request_headers")
+	return proxyOnRequestHeaders(contextID, int(headers), endOfStream != 0)
+}
+
+//go:wasmexport proxy_on_response_headers
+func onResponseHeaders(contextID, headers, endOfStream uint32) (action uint32) {
+	begin()
+	defer recovered("proxy_on_response_headers", contextID)
+	inject("proxy_on_response_headers")
+	return proxyOnResponseHeaders(contextID, int(headers), endOfStream != 0)
+}
+
+//go:wasmexport proxy_on_log
+func onLog(contextID uint32) {
+	begin()
+	defer recovered("proxy_on_log", contextID)
+	inject("proxy_on_log")
+	proxyOnLog(contextID)
+}
+
+//go:wasmexport proxy_on_delete
+func onDelete(contextID uint32) {
+	begin()
+	defer recovered("proxy_on_delete", contextID)
+	inject("proxy_on_delete")
+	proxyOnDelete(contextID)
+}

@@ -1,0 +1,111 @@
+package plugin
+
+import (
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// Config is a checked configuration. config.schema.json describes the JSON it is
+// read from.
+type Config struct {
+	// Policy is the name of the placement policy.
+	Policy string
+	// Pools holds at least one pool; their names are distinct.
+	Pools        []PoolConfig
+	Session      SessionConfig
+	Target       TargetConfig
+	Release      ReleaseConfig
+	DebugHeaders bool
+	DecisionLog  DecisionLogConfig
+
+	// sum identifies the configuration text: see store.adopt.
+	sum uint64
+}
+
+// PoolConfig names the replicas of one upstream cluster.
+type PoolConfig struct {
+	// Name keys the pool's state and metrics: filters of one gateway process that
+	// use one name share its sessions.
+	Name string
+	// Cluster is the gateway's cluster that the pool serves; with one pool it may
+	// be empty and every request is the pool's.
+	Cluster string
+	Members []policy.Member
+}
+
+// SessionConfig says what a session is and how long it lasts.
+type SessionConfig struct {
+	// Headers are asked in order; the first that is not empty names the session.
+	Headers []string
+	// ScopeHeaders are folded into the session's key.
+	ScopeHeaders []string
+	// IdleTimeout ends a session that had no turn for that long.
+	IdleTimeout time.Duration
+	// MaxSessions bounds the pins of a pool.
+	MaxSessions int
+	// MaxIDBytes bounds a session id's length.
+	MaxIDBytes int
+}
+
+// TargetConfig is how the choice reaches the gateway.
+type TargetConfig struct {
+	Header string
+	// Base64 encodes the address, as stateful_session wants it. No spares then.
+	Base64 bool
+	// Spares is the number of fallback hosts after the first, 0..policy.MaxSpares.
+	Spares int
+}
+
+// ReleaseConfig is the endpoint that ends sessions.
+type ReleaseConfig struct {
+	// Path is matched exactly; empty turns the endpoint off.
+	Path         string
+	SecretHeader string
+	// Secret must come in SecretHeader; empty means none is asked for.
+	Secret string
+}
+
+// DecisionLogConfig is the log of decisions.
+type DecisionLogConfig struct {
+	Enabled bool
+	// Sample is the share of sessions that are logged, 0..1; all turns of a
+	// session are logged or none.
+	Sample float64
+	// Level is debug, info or warn.
+	Level string
+}
+
+// tickPeriod is the time between two rounds of periodic work: a second, or less
+// where sessions expire so soon that a second is long.
+func (c *Config) tickPeriod() time.Duration {
+	return min(max(c.Session.IdleTimeout/8, 10*time.Millisecond), time.Second)
+}
+
+const (
+	defaultPolicy = "sticky_least_loaded"
+	defaultPool   = "default"
+)
+
+func defaultConfig() Config {
+	return Config{
+		Policy: defaultPolicy,
+		Session: SessionConfig{
+			Headers:     []string{"x-session-id"},
+			IdleTimeout: 2 * time.Hour,
+			MaxSessions: 100_000,
+			MaxIDBytes:  256,
+		},
+		Target:      TargetConfig{Header: "x-gateway-destination-endpoint", Spares: 2},
+		Release:     ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
+		DecisionLog: DecisionLogConfig{Sample: 1, Level: "info"},
+	}
+}
+
+// presets are lists of session headers that agents and trainers send today.
+var presets = map[string][]string{
+	"agents": {
+		"x-session-id", "x-claude-code-session-id", "x-session-affinity", "session-id",
+		"x-litellm-session-id", "x-dynamo-session-id", "x-smg-routing-key",
+	},
+}

@@ -1,0 +1,180 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// ErrConfig is wrapped by every error of ParseConfig.
+var ErrConfig = errors.New("pinwheel: configuration refused")
+
+func configError(path, wrong, allowed string) error {
+	return fmt.Errorf("%w: %s: %s; allowed: %s", ErrConfig, path, wrong, allowed)
+}
+
+// decoder reads JSON values into a Config and keeps the first error.
+type decoder struct{ err error }
+
+// field is a key of an object and what reads it.
+type field struct {
+	key  string
+	read func(path string, v gjson.Result)
+}
+
+type fields []field
+
+func (f fields) keys() []string {
+	keys := make([]string, len(f))
+	for i := range f {
+		keys[i] = f[i].key
+	}
+	return keys
+}
+
+func (d *decoder) fail(path, wrong, allowed string) {
+	if d.err == nil {
+		d.err = configError(path, wrong, allowed)
+	}
+}
+
+func (d *decoder) object(path string, v gjson.Result, known fields) {
+	if !v.IsObject() {
+		d.fail(orRoot(path), kind(v)+" where an object belongs", "an object with "+list(known.keys()))
+		return
+	}
+	seen := map[string]bool{}
+	v.ForEach(func(k, v gjson.Result) bool {
+		key := k.String()
+		at := join(path, key)
+		if seen[key] {
+			d.fail(at, "given twice", "each key once")
+		}
+		seen[key] = true
+		for _, f := range known {
+			if f.key == key {
+				f.read(at, v)
+				return d.err == nil
+			}
+		}
+		d.fail(at, "unknown key; did you mean "+quote(nearest(key, known.keys()))+"?", list(known.keys()))
+		return false
+	})
+}
+
+func (d *decoder) array(path string, v gjson.Result, each func(path string, v gjson.Result)) {
+	if !v.IsArray() {
+		d.fail(path, kind(v)+" where a list belongs", "a list")
+		return
+	}
+	i := 0
+	v.ForEach(func(_, v gjson.Result) bool {
+		each(index(path, i), v)
+		i++
+		return d.err == nil
+	})
+}
+
+func (d *decoder) text(dst *string, path string, v gjson.Result) {
+	if v.Type != gjson.String {
+		d.fail(path, kind(v)+" where a string belongs", "a string")
+		return
+	}
+	*dst = strings.Clone(v.Str)
+}
+
+func (d *decoder) boolean(dst *bool, path string, v gjson.Result) {
+	if !v.IsBool() {
+		d.fail(path, kind(v)+" where a boolean belongs", "true or false")
+		return
+	}
+	*dst = v.Bool()
+}
+
+func (d *decoder) integer(dst *int, path string, v gjson.Result, least, most int) {
+	n, err := strconv.Atoi(v.Raw)
+	if v.Type != gjson.Number || err != nil || n < least || n > most {
+		d.fail(path, v.Raw+" is out of range", fmt.Sprintf("a whole number from %d to %d", least, most))
+		return
+	}
+	*dst = n
+}
+
+func (d *decoder) fraction(dst *float64, path string, v gjson.Result) {
+	if v.Type != gjson.Number || v.Num < 0 || v.Num > 1 {
+		d.fail(path, v.Raw+" is out of range", "a number from 0 to 1")
+		return
+	}
+	*dst = v.Num
+}
+
+func (d *decoder) duration(dst *time.Duration, path string, v gjson.Result, least, most time.Duration) {
+	t, err := time.ParseDuration(v.Str)
+	if v.Type != gjson.String || err != nil || t < least || t > most {
+		d.fail(path, v.Raw+" is no duration in range", fmt.Sprintf("a string such as \"90s\" or \"2h\", from %v to %v", least, most))
+		return
+	}
+	*dst = t
+}
+
+func (d *decoder) oneOf(dst *string, path string, v gjson.Result, names ...string) {
+	for _, n := range names {
+		if v.Type == gjson.String && v.Str == n {
+			*dst = n
+			return
+		}
+	}
+	wrong := "unknown value"
+	if v.Type == gjson.String && len(names) > 1 {
+		wrong += "; did you mean " + quote(nearest(v.Str, names)) + "?"
+	}
+	d.fail(path, v.Raw+" is an "+wrong, list(names))
+}
+
+// name reads a pool's name, which becomes part of keys and metric names.
+func (d *decoder) name(dst *string, path string, v gjson.Result) {
+	const allowed = "1 to 63 letters, digits, \"-\" and \"_\""
+	var s string
+	d.text(&s, path, v)
+	if s == "" || len(s) > 63 || strings.IndexFunc(s, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) >= 0 {
+		d.fail(path, quote(s)+" is no name", allowed)
+		return
+	}
+	*dst = s
+}
+
+func (d *decoder) headerNames(path string, v gjson.Result, most int) (names []string) {
+	names = []string{}
+	d.array(path, v, func(path string, v gjson.Result) {
+		var h string
+		d.headerName(&h, path, v)
+		names = append(names, h)
+	})
+	if len(names) > most {
+		d.fail(path, strconv.Itoa(len(names))+" names", "at most "+strconv.Itoa(most))
+	}
+	return names
+}
+
+// tokenMarks are the characters of a header name besides letters and digits
+// (RFC 9110, section 5.6.2).
+const tokenMarks = "!#$%&'*+-.^_`|~"
+
+func (d *decoder) headerName(dst *string, path string, v gjson.Result) {
+	var s string
+	d.text(&s, path, v)
+	s = strings.ToLower(s)
+	if s == "" || strings.IndexFunc(s, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && !strings.ContainsRune(tokenMarks, r)
+	}) >= 0 {
+		d.fail(path, quote(s)+" is no header name", "letters, digits and "+tokenMarks)
+		return
+	}
+	*dst = s
+}

@@ -1,0 +1,211 @@
+package plugin
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// ParseConfig reads the plugin's configuration. The error is one line that names
+// the JSON path, what is wrong there and what is allowed. Pure.
+func ParseConfig(text []byte) (*Config, error) {
+	root, err := parseJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	c := defaultConfig()
+	c.sum = sum(text)
+	d := &decoder{}
+	var members []policy.Member
+	preset := ""
+	d.object("", root, fields{
+		{"policy", func(p string, v gjson.Result) { d.oneOf(&c.Policy, p, v, policyNames...) }},
+		{"replicas", func(p string, v gjson.Result) { members = d.members(p, v) }},
+		{"pools", func(p string, v gjson.Result) { c.Pools = d.pools(p, v) }},
+		{"session", func(p string, v gjson.Result) { d.session(&c.Session, &preset, p, v) }},
+		{"target", func(p string, v gjson.Result) { d.target(&c.Target, p, v) }},
+		{"release", func(p string, v gjson.Result) { d.release(&c.Release, p, v) }},
+		{"debug_headers", func(p string, v gjson.Result) { d.boolean(&c.DebugHeaders, p, v) }},
+		{"decision_log", func(p string, v gjson.Result) { d.decisionLog(&c.DecisionLog, p, v) }},
+	})
+	if d.err != nil {
+		return nil, d.err
+	}
+	hasReplicas, hasPools := root.Get("replicas").Exists(), root.Get("pools").Exists()
+	switch {
+	case hasReplicas && hasPools:
+		return nil, configError("pools", "given beside \"replicas\"", "one of the two: \"replicas\" is short for one pool")
+	case !hasReplicas && !hasPools:
+		return nil, configError("replicas", "missing", "a list of addresses such as [\"10.0.0.1:8000\"], or \"pools\"")
+	case hasReplicas:
+		c.Pools = []PoolConfig{{Name: defaultPool, Members: members}}
+	}
+	return &c, nil
+}
+
+func sum(text []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(text)
+	return h.Sum64()
+}
+
+func (d *decoder) pools(path string, v gjson.Result) (pools []PoolConfig) {
+	names, clusters := map[string]bool{}, map[string]bool{}
+	d.array(path, v, func(path string, v gjson.Result) {
+		var pc PoolConfig
+		d.object(path, v, fields{
+			{"name", func(p string, v gjson.Result) { d.name(&pc.Name, p, v) }},
+			{"cluster", func(p string, v gjson.Result) { d.text(&pc.Cluster, p, v) }},
+			{"replicas", func(p string, v gjson.Result) { pc.Members = d.members(p, v) }},
+		})
+		switch {
+		case pc.Name == "":
+			d.fail(path+".name", "missing", "a name of letters, digits, \"-\" and \"_\"")
+		case !v.Get("replicas").Exists():
+			d.fail(path+".replicas", "missing", "a list of addresses such as [\"10.0.0.1:8000\"]")
+		case names[pc.Name]:
+			d.fail(path+".name", quote(pc.Name)+" is the name of another pool", "distinct names")
+		case clusters[pc.Cluster]:
+			d.fail(path+".cluster", quote(pc.Cluster)+" belongs to another pool", "one pool for each cluster")
+		}
+		names[pc.Name], clusters[pc.Cluster] = true, true
+		pools = append(pools, pc)
+	})
+	if len(pools) == 0 {
+		d.fail(path, "empty", "one pool or more")
+	}
+	for i, pc := range pools {
+		if len(pools) > 1 && pc.Cluster == "" {
+			d.fail(index(path, i)+".cluster", "missing", "the name of the cluster that the pool serves (needed with several pools)")
+		}
+	}
+	return pools
+}
+
+// maxReplicas bounds the record that every placement reads.
+const maxReplicas = 1024
+
+func (d *decoder) members(path string, v gjson.Result) (members []policy.Member) {
+	seen := map[string]bool{}
+	d.array(path, v, func(path string, v gjson.Result) {
+		m := policy.Member{Weight: 1}
+		if v.IsObject() {
+			d.member(&m, path, v)
+		} else {
+			d.address(&m.Address, path, v)
+		}
+		if m.Address != "" && seen[m.Address] {
+			d.fail(path, quote(m.Address)+" is listed twice", "each address once")
+		}
+		seen[m.Address] = true
+		members = append(members, m)
+	})
+	if len(members) > maxReplicas {
+		d.fail(path, strconv.Itoa(len(members))+" replicas", "at most "+strconv.Itoa(maxReplicas))
+	}
+	return members
+}
+
+func (d *decoder) member(m *policy.Member, path string, v gjson.Result) {
+	weight, state := 1, policy.Active.String()
+	d.object(path, v, fields{
+		{"address", func(p string, v gjson.Result) { d.address(&m.Address, p, v) }},
+		{"weight", func(p string, v gjson.Result) { d.integer(&weight, p, v, 1, 65535) }},
+		{"state", func(p string, v gjson.Result) { d.oneOf(&state, p, v, memberStates...) }},
+	})
+	if m.Address == "" {
+		d.fail(path+".address", "missing", addressAllowed)
+	}
+	m.Weight = uint32(weight)
+	for s := policy.Active; s < policy.Removed; s++ {
+		if s.String() == state {
+			m.State = s
+		}
+	}
+}
+
+var memberStates = []string{policy.Active.String(), policy.Draining.String(), policy.Unhealthy.String()}
+
+const addressAllowed = "IP:PORT or [IPv6]:PORT; the gateway matches resolved addresses, so host names do not work here"
+
+func (d *decoder) address(dst *string, path string, v gjson.Result) {
+	var s string
+	if d.text(&s, path, v); s == "" {
+		d.fail(path, "empty", addressAllowed)
+		return
+	}
+	a, err := netip.ParseAddrPort(s)
+	if err != nil || a.Port() == 0 || a.Addr().Zone() != "" {
+		d.fail(path, quote(s)+" is not an address", addressAllowed)
+		return
+	}
+	*dst = a.String()
+}
+
+func (d *decoder) session(c *SessionConfig, preset *string, path string, v gjson.Result) {
+	headers := []string(nil)
+	d.object(path, v, fields{
+		{"headers", func(p string, v gjson.Result) { headers = d.headerNames(p, v, 16) }},
+		{"preset", func(p string, v gjson.Result) { d.oneOf(preset, p, v, "agents") }},
+		{"scope_headers", func(p string, v gjson.Result) { c.ScopeHeaders = d.headerNames(p, v, 8) }},
+		{"idle_timeout", func(p string, v gjson.Result) {
+			d.duration(&c.IdleTimeout, p, v, 100*time.Millisecond, 365*24*time.Hour)
+		}},
+		{"max_sessions", func(p string, v gjson.Result) { d.integer(&c.MaxSessions, p, v, 1, 10_000_000) }},
+		{"max_id_bytes", func(p string, v gjson.Result) { d.integer(&c.MaxIDBytes, p, v, 1, 65536) }},
+	})
+	if headers == nil && *preset == "" {
+		return
+	}
+	c.Headers = nil
+	seen := map[string]bool{}
+	for _, h := range append(headers, presets[*preset]...) {
+		if !seen[h] {
+			c.Headers = append(c.Headers, h)
+		}
+		seen[h] = true
+	}
+	if len(c.Headers) == 0 {
+		d.fail(path+".headers", "empty", "one header name or more")
+	}
+}
+
+func (d *decoder) target(c *TargetConfig, path string, v gjson.Result) {
+	encoding := "plain"
+	d.object(path, v, fields{
+		{"header", func(p string, v gjson.Result) { d.headerName(&c.Header, p, v) }},
+		{"encoding", func(p string, v gjson.Result) { d.oneOf(&encoding, p, v, "plain", "base64") }},
+		{"spares", func(p string, v gjson.Result) { d.integer(&c.Spares, p, v, 0, policy.MaxSpares) }},
+	})
+	if c.Base64 = encoding == "base64"; c.Base64 {
+		if v.Get("spares").Int() > 0 {
+			d.fail(path+".spares", "given with base64", "0: stateful_session takes one address")
+		}
+		c.Spares = 0
+	}
+}
+
+func (d *decoder) release(c *ReleaseConfig, path string, v gjson.Result) {
+	d.object(path, v, fields{
+		{"path", func(p string, v gjson.Result) {
+			if d.text(&c.Path, p, v); c.Path != "" && c.Path[0] != '/' {
+				d.fail(p, quote(c.Path)+" is not a path", "a path that starts with \"/\", or \"\" to turn releases off")
+			}
+		}},
+		{"secret_header", func(p string, v gjson.Result) { d.headerName(&c.SecretHeader, p, v) }},
+		{"secret", func(p string, v gjson.Result) { d.text(&c.Secret, p, v) }},
+	})
+}
+
+func (d *decoder) decisionLog(c *DecisionLogConfig, path string, v gjson.Result) {
+	d.object(path, v, fields{
+		{"enabled", func(p string, v gjson.Result) { d.boolean(&c.Enabled, p, v) }},
+		{"sample", func(p string, v gjson.Result) { d.fraction(&c.Sample, p, v) }},
+		{"level", func(p string, v gjson.Result) { d.oneOf(&c.Level, p, v, "debug", "info", "warn") }},
+	})
+}

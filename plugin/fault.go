@@ -1,0 +1,23 @@
+package plugin
+
+// fault is a kind of error that the plugin got past. It is a metric label.
+type fault uint8
+
+const (
+	// faultPanic: a callback panicked.
+	faultPanic fault = iota
+	// faultSharedData: the gateway refused to read or write shared data.
+	faultSharedData
+	// faultSchema: shared data holds what this version cannot read.
+	faultSchema
+	// faultCAS: other workers won every try of a compare-and-swap loop.
+	faultCAS
+	// faultCount: a count would have gone below zero.
+	faultCount
+	// faultHeader: the gateway refused to set a header.
+	faultHeader
+
+	numFaults = int(faultHeader) + 1
+)
+
+var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header"}

@@ -1,0 +1,145 @@
+package plugin
+
+import (
+	"encoding/binary"
+	"errors"
+	"strconv"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+)
+
+// inflight counts this worker's running requests for each replica of one pool,
+// and publishes the counts at each tick in a slot of shared data that no other
+// worker writes. A slot that was not written for staleAfter belongs to a VM that
+// is gone: it never calls back, so its counts no longer count.
+//
+//	schema version u8, owner u64, heartbeat u64 (ms), then for each replica
+//	id u32, requests u32; little-endian
+type inflight struct {
+	data   sharedData
+	prefix string
+	owner  uint64
+	counts map[uint32]uint32
+	slot   int // -1: none yet
+	cas    uint32
+	buf    []byte
+}
+
+const (
+	staleAfter = 3000 // ms, three of the longest ticks
+
+	maxSlots       = 1024
+	slotHeader     = 1 + 8 + 8
+	slotCountBytes = 8
+)
+
+func newInflight(data sharedData, pool string, owner uint64) *inflight {
+	return &inflight{data: data, prefix: "pw1/" + pool + "/w/", owner: owner, counts: map[uint32]uint32{}, slot: -1}
+}
+
+func (f *inflight) begin(replica uint32) { f.counts[replica]++ }
+
+func (f *inflight) end(replica uint32) {
+	if n := f.counts[replica]; n > 1 {
+		f.counts[replica] = n - 1
+	} else {
+		delete(f.counts, replica)
+	}
+}
+
+func (f *inflight) key(slot int) string { return f.prefix + strconv.Itoa(slot) }
+
+// publish writes the worker's counts. A worker that never had a request takes no
+// slot.
+func (f *inflight) publish(now int64) error {
+	if f.slot < 0 && len(f.counts) == 0 {
+		return nil
+	}
+	f.encode(now)
+	if f.slot >= 0 {
+		err := f.data.set(f.key(f.slot), f.buf, f.cas)
+		if err == nil {
+			return f.reread()
+		}
+		if !errors.Is(err, types.ErrorStatusCasMismatch) {
+			return err
+		}
+		f.slot = -1 // this VM stood still for so long that another took the slot
+	}
+	return f.claim(now)
+}
+
+// claim takes the first slot that nobody holds.
+func (f *inflight) claim(now int64) error {
+	for slot := range maxSlots {
+		value, cas, err := f.data.get(f.key(slot))
+		if err != nil {
+			return err
+		}
+		if owner, beat, ok := slotOwner(value); ok && owner != f.owner && now-beat < staleAfter {
+			continue
+		}
+		err = f.data.set(f.key(slot), f.buf, cas)
+		if err == nil {
+			f.slot = slot
+			return f.reread()
+		}
+		if !errors.Is(err, types.ErrorStatusCasMismatch) {
+			return err
+		}
+	}
+	return nil
+}
+
+// reread learns the cas of what was just written.
+func (f *inflight) reread() error {
+	value, cas, err := f.data.get(f.key(f.slot))
+	if owner, _, ok := slotOwner(value); err == nil && (!ok || owner != f.owner) {
+		f.slot = -1
+	}
+	f.cas = cas
+	return err
+}
+
+func (f *inflight) encode(now int64) {
+	f.buf = append(f.buf[:0], schemaVersion)
+	f.buf = binary.LittleEndian.AppendUint64(f.buf, f.owner)
+	f.buf = binary.LittleEndian.AppendUint64(f.buf, uint64(now))
+	for id, n := range f.counts {
+		f.buf = binary.LittleEndian.AppendUint32(f.buf, id)
+		f.buf = binary.LittleEndian.AppendUint32(f.buf, n)
+	}
+}
+
+func slotOwner(value []byte) (owner uint64, beat int64, ok bool) {
+	if len(value) < slotHeader || value[0] != schemaVersion {
+		return 0, 0, false
+	}
+	return binary.LittleEndian.Uint64(value[1:]), int64(binary.LittleEndian.Uint64(value[9:])), true
+}
+
+// total adds up the requests of all live workers by replica id. This worker's
+// own are exact, the others' as of their last tick.
+func (f *inflight) total(now int64) (map[uint32]uint32, error) {
+	sum := make(map[uint32]uint32, len(f.counts))
+	for id, n := range f.counts {
+		sum[id] += n
+	}
+	for slot := range maxSlots {
+		value, _, err := f.data.get(f.key(slot))
+		if err != nil {
+			return nil, err
+		}
+		if len(value) == 0 {
+			break // slots are taken in order: nobody ever held this one
+		}
+		owner, beat, ok := slotOwner(value)
+		if !ok || owner == f.owner || now-beat >= staleAfter {
+			continue
+		}
+		for b := value[slotHeader:]; len(b) >= slotCountBytes; b = b[slotCountBytes:] {
+			sum[binary.LittleEndian.Uint32(b)] += binary.LittleEndian.Uint32(b[4:])
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,46 @@
+package plugin
+
+import (
+	"encoding/binary"
+)
+
+// lease elects the worker that does a pool's periodic work: sweeps, repairs,
+// gauges. Requests never depend on it. The holder renews at each tick; a holder
+// that is gone is followed by another once the lease has run out.
+//
+//	schema version u8, owner u64, expiry u64 (ms); little-endian
+type lease struct {
+	data  sharedData
+	key   string
+	owner uint64
+	// passed counts the ticks at which the lease could have been taken.
+	passed int
+	buf    []byte
+}
+
+func newLease(data sharedData, pool string, owner uint64) *lease {
+	return &lease{data: data, key: "pw1/" + pool + "/lease", owner: owner}
+}
+
+// hold reports whether this worker holds the lease at now (ms), taking or
+// renewing it if it may. A reluctant worker lets the lease lie for that many
+// ticks, so that others come first.
+func (l *lease) hold(now int64, reluctance int) bool {
+	value, cas, err := l.data.get(l.key)
+	if err != nil {
+		return false
+	}
+	if owner, expiry, ok := slotOwner(value); ok && now < expiry && owner != l.owner {
+		l.passed = 0
+		return false
+	} else if !ok || owner != l.owner || reluctance > 1 {
+		if l.passed++; l.passed <= reluctance {
+			return false
+		}
+	}
+	l.passed = 0
+	l.buf = append(l.buf[:0], schemaVersion)
+	l.buf = binary.LittleEndian.AppendUint64(l.buf, l.owner)
+	l.buf = binary.LittleEndian.AppendUint64(l.buf, uint64(now+staleAfter))
+	return l.data.set(l.key, l.buf, cas) == nil
+}

@@ -1,0 +1,170 @@
+// Package plugin is Pinwheel's proxy-wasm filter: it keeps each session on the
+// replica that already holds its KV cache. Package policy decides; this package
+// reads requests, keeps pins and counts in the gateway's shared data, and tells
+// the gateway the chosen host.
+//
+// All state of a configuration lives in its plugin context: a gateway that
+// updates a configuration runs the new one in the same VM, beside streams of the
+// old one.
+package plugin
+
+import (
+	"math/rand/v2"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
+)
+
+// policyNames are the names of the policies, as configuration spells them.
+var policyNames = []string{defaultPolicy}
+
+// Register hands the plugin to the SDK. It is called once, before the gateway
+// starts the VM.
+func Register() {
+	proxywasm.SetVMContext(&vm{})
+	abi.OnFault = stripTargets
+}
+
+type vm struct{ types.DefaultVMContext }
+
+func (*vm) NewPluginContext(uint32) types.PluginContext { return &filter{} }
+
+// filter is one configuration in one VM.
+type filter struct {
+	types.DefaultPluginContext
+	config *Config
+	keys   *sessionKeys
+	pools  []*pool
+	served bool
+	// open are the running turns of pinned sessions.
+	open []*turn
+	// spare are turns that ended, to be used again.
+	spare []*turn
+	line  []byte
+	// target is the scratch of appendTarget.
+	target []byte
+}
+
+// OnPluginStart reads the configuration. A bad one is refused with one line; the
+// gateway then keeps the one it has.
+func (f *filter) OnPluginStart(int) types.OnPluginStartStatus {
+	text, _ := proxywasm.GetPluginConfiguration() // none is refused as empty
+	config, err := ParseConfig(text)
+	if err != nil {
+		proxywasm.LogCritical(err.Error())
+		return types.OnPluginStartStatusFailed
+	}
+	f.start(config)
+	return types.OnPluginStartStatusOK
+}
+
+func (f *filter) start(config *Config) {
+	f.config = config
+	f.keys = newSessionKeys(config.Session)
+	addTarget(config.Target.Header)
+	data := gatewayData{}
+	secret, err := sharedSecret(data)
+	if err != nil {
+		proxywasm.LogError("pinwheel: shared data does not answer, sessions are not kept: " + err.Error())
+	}
+	f.keys.secret = secret
+	owner := rand.Uint64()
+	for _, pc := range config.Pools {
+		p := newPool(data, pc, config, owner)
+		p.store.adopt()
+		f.pools = append(f.pools, p)
+	}
+	if err := proxywasm.SetTickPeriodMilliSeconds(uint32(config.tickPeriod().Milliseconds())); err != nil {
+		proxywasm.LogError("pinwheel: the gateway gives no ticks, idle sessions are not swept: " + err.Error())
+	}
+}
+
+// OnTick does the periodic work.
+func (f *filter) OnTick() {
+	now := milliseconds()
+	f.touchOpen(now)
+	reluctance := idle
+	if f.served {
+		reluctance = serving
+	}
+	for i, p := range f.pools {
+		if i == 0 {
+			p.store.stats.faults[faultPanic] += newFaults()
+		}
+		p.tick(now, reluctance)
+	}
+}
+
+// touchOpen keeps pins alive whose turn has been running for long.
+func (f *filter) touchOpen(now int64) {
+	for _, t := range f.open {
+		if now-t.touched > t.pool.store.timeout/16 {
+			t.touched = now
+			t.pool.store.touch(t.key.Hash, t.decision.Replica, now)
+		}
+	}
+}
+
+// NewHttpContext returns the context of a stream.
+func (f *filter) NewHttpContext(uint32) types.HttpContext {
+	if n := len(f.spare); n > 0 {
+		t := f.spare[n-1]
+		f.spare = f.spare[:n-1]
+		return t
+	}
+	return &turn{filter: f}
+}
+
+// poolOf returns the pool that serves the request, or nil.
+func (f *filter) poolOf() *pool {
+	if len(f.pools) == 1 {
+		return f.pools[0]
+	}
+	cluster, err := proxywasm.GetProperty([]string{"xds", "cluster_name"})
+	if err != nil {
+		return nil
+	}
+	for _, p := range f.pools {
+		if p.Cluster == string(cluster) {
+			return p
+		}
+	}
+	return nil
+}
+
+func milliseconds() int64 { return abi.Nanotime() / 1e6 }
+
+// reportedFaults is how many panics of this VM were counted in a metric. It is
+// the VM's own, whatever configurations it runs.
+var reportedFaults uint64
+
+func newFaults() uint64 {
+	n := abi.Faults() - reportedFaults
+	reportedFaults += n
+	return n
+}
+
+// targets are the target headers of all configurations of this VM, for a callback
+// that panicked before it knew its own.
+var targets []string
+
+func addTarget(header string) {
+	for _, t := range targets {
+		if t == header {
+			return
+		}
+	}
+	targets = append(targets, header)
+}
+
+// stripTargets keeps a client from steering by way of a fault.
+func stripTargets(callback string, _ uint32) {
+	if callback != "proxy_on_request_headers" {
+		return
+	}
+	for _, header := range targets {
+		_ = proxywasm.RemoveHttpRequestHeader(header)
+	}
+}

@@ -1,0 +1,131 @@
+package plugin
+
+import (
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// pool is one pool as one worker serves it.
+type pool struct {
+	PoolConfig
+	policy   string
+	store    *store
+	inflight *inflight
+	lease    *lease
+	counters counters
+	gauges   gauges
+	// unpinned counts this worker's requests without a pin: their own rotation.
+	unpinned uint64
+	// period is the time between ticks, in ms.
+	period int64
+	// reconciled is when this worker last compared counts with pins, in ms.
+	reconciled int64
+	spares     []int
+}
+
+func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
+	return &pool{
+		PoolConfig: pc,
+		policy:     c.Policy,
+		store:      newStore(data, pc, c.Session, c.sum),
+		inflight:   newInflight(data, pc.Name, owner),
+		lease:      newLease(data, pc.Name, owner),
+		gauges:     gauges{},
+		period:     c.tickPeriod().Milliseconds(),
+	}
+}
+
+// decide says which replica serves a request: of the session with that key, or,
+// if it has no key, for the reason given.
+func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int64) policy.Decision {
+	d := policy.Decision{Reason: refused}
+	if keyed {
+		ok := false
+		if d, ok = p.store.turn(key, now); !ok {
+			d = policy.Decision{Reason: policy.Error}
+		}
+	} else {
+		p.store.current()
+	}
+	if d.Replica == 0 && d.Reason != policy.NoReplica {
+		if i := policy.Unpinned(&p.store.view.Replicas, p.unpinned); i >= 0 {
+			p.unpinned++
+			d.Replica = p.store.view.List[i].ID
+		} else {
+			d.Reason = policy.NoReplica
+		}
+	}
+	p.counters.decisions[d.Reason]++
+	return d
+}
+
+// appendTarget appends the address of the decision's replica and those of its
+// spares: what the gateway is told.
+func (p *pool) appendTarget(dst []byte, d policy.Decision, key policy.Key, spares int) []byte {
+	r := &p.store.view.Replicas
+	primary := r.Index(d.Replica)
+	if primary < 0 {
+		return dst
+	}
+	dst = append(dst, r.List[primary].Address...)
+	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares)
+	for _, i := range p.spares {
+		dst = append(dst, ',')
+		dst = append(dst, r.List[i].Address...)
+	}
+	return dst
+}
+
+const (
+	// sweepPeriod is the time in which all shards are swept once, in ms; less
+	// where sessions expire sooner.
+	sweepPeriod = 30_000
+	// reconcilePeriod is the time between two comparisons of all counts with all
+	// pins, in ms.
+	reconcilePeriod = 60_000
+)
+
+// sweepShards is the number of shards to sweep at one tick.
+func (p *pool) sweepShards() uint32 {
+	ticks := max(1, min(p.store.timeout/4, sweepPeriod)/p.period)
+	return uint32((int64(p.store.view.shards) + ticks - 1) / ticks)
+}
+
+// Reluctance to take a pool's lease. The gateway's main thread runs a VM too, which
+// serves no requests and has the time; but a VM that dies there does not come
+// back, so it is only preferred.
+const (
+	idle       = 0 // this VM has served no request
+	serving    = 1
+	superseded = 2 // this VM runs a configuration that another has replaced
+)
+
+// tick does the worker's own periodic work for the pool, and the pool's if this
+// worker holds the lease.
+func (p *pool) tick(now int64, reluctance int) {
+	p.store.current()
+	if err := p.inflight.publish(now); err != nil {
+		p.store.fault(faultSharedData)
+	}
+	if p.store.view.config != p.store.config {
+		reluctance = superseded
+	}
+	if p.lease.hold(now, reluctance) {
+		p.lead(now)
+	}
+	p.report()
+}
+
+func (p *pool) lead(now int64) {
+	p.store.sweep(p.sweepShards(), now)
+	if now-p.reconciled >= reconcilePeriod || p.store.suspects() {
+		p.reconciled = now
+		p.store.reconcile()
+	}
+	running, err := p.inflight.total(now)
+	if err != nil {
+		p.store.fault(faultSharedData)
+		return
+	}
+	p.setGauges(running)
+	p.store.forgetRemoved(running)
+}

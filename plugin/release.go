@@ -1,0 +1,170 @@
+package plugin
+
+import (
+	"strings"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
+	"github.com/tidwall/gjson"
+)
+
+// releases answers the request if it is a release, POST or DELETE to the release
+// path, and reports whether it was. Such a request is never forwarded.
+func (f *filter) releases() bool {
+	c := &f.config.Release
+	if c.Path == "" {
+		return false
+	}
+	raw, err := proxywasm.GetProperty([]string{"request", "path"})
+	if err != nil || len(raw) < len(c.Path) || string(raw[:len(c.Path)]) != c.Path {
+		return false
+	}
+	query, ok := strings.CutPrefix(string(raw[len(c.Path):]), "?")
+	if !ok && query != "" {
+		return false
+	}
+	f.release(query)
+	return true
+}
+
+func (f *filter) release(query string) {
+	c := &f.config.Release
+	method, _ := proxywasm.GetHttpRequestHeader(":method")
+	if method != "POST" && method != "DELETE" {
+		answer(405, `{"status":"error","error":"a session is released by POST or DELETE"}`, [2]string{"allow", "POST, DELETE"})
+		return
+	}
+	if given, _ := proxywasm.GetHttpRequestHeader(c.SecretHeader); c.Secret != "" && !equal(given, c.Secret) {
+		answer(401, `{"status":"error","error":"missing or wrong `+c.SecretHeader+`"}`)
+		return
+	}
+	asked := sessionIDs(query)
+	ended := asked
+	if len(asked) == 0 {
+		asked, ended = f.headerIDs()
+	}
+	if len(ended) == 0 {
+		answer(400, `{"status":"error","error":"no session id: give ?session_id=ID or the session header"}`)
+		return
+	}
+	for _, id := range ended {
+		f.finish(id)
+	}
+	body := append([]byte(`{"status":"ok","session_id":`), gjson.AppendJSONString(nil, strings.Join(asked, ","))...)
+	answer(200, string(body)+"}")
+}
+
+// sessionIDs returns the ids of a query string: every session_id, split at
+// commas. An id that holds a comma is written with %2C.
+func sessionIDs(query string) (ids []string) {
+	for pair := range strings.SplitSeq(query, "&") {
+		value, ok := strings.CutPrefix(pair, "session_id=")
+		if !ok {
+			continue
+		}
+		for id := range strings.SplitSeq(value, ",") {
+			if id = strings.Trim(unescape(id), " \t"); id != "" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// headerIDs returns what the session header asks to release: the session that it
+// names as a whole if that one is open, else those of a comma list.
+func (f *filter) headerIDs() (asked, ended []string) {
+	id := f.keys.header()
+	if id == "" {
+		return nil, nil
+	}
+	asked = []string{id}
+	if !strings.Contains(id, ",") || f.isOpen(id) {
+		return asked, asked
+	}
+	for part := range strings.SplitSeq(id, ",") {
+		if part = strings.Trim(part, " \t"); part != "" {
+			ended = append(ended, part)
+		}
+	}
+	return asked, ended
+}
+
+// unescape decodes percent-encoding and "+". What is no valid escape stands for
+// itself: an id is bytes, and a client that did not encode means what it sent.
+func unescape(s string) string {
+	if !strings.ContainsAny(s, "%+") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '+':
+			b = append(b, ' ')
+		case s[i] == '%' && i+2 < len(s) && hex(s[i+1]) >= 0 && hex(s[i+2]) >= 0:
+			b = append(b, byte(hex(s[i+1])<<4|hex(s[i+2])))
+			i += 2
+		default:
+			b = append(b, s[i])
+		}
+	}
+	return string(b)
+}
+
+// hex returns the value of a hexadecimal digit, or -1.
+func hex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// eachPool calls do for the pool that the request's cluster belongs to, or for
+// all pools if it belongs to none: a release may come by any route.
+func (f *filter) eachPool(do func(*pool)) {
+	if p := f.poolOf(); p != nil {
+		do(p)
+		return
+	}
+	for _, p := range f.pools {
+		do(p)
+	}
+}
+
+func (f *filter) finish(id string) {
+	if key, _, ok := f.keys.of(id); ok {
+		f.eachPool(func(p *pool) { p.store.finish(key.Hash) })
+	}
+}
+
+func (f *filter) isOpen(id string) (open bool) {
+	if key, _, ok := f.keys.of(id); ok {
+		f.eachPool(func(p *pool) { open = open || p.store.isOpen(key.Hash) })
+	}
+	return open
+}
+
+// equal compares secrets in a time that depends on their lengths alone.
+func equal(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	var differ byte
+	for i := range len(a) {
+		differ |= a[i] ^ b[i]
+	}
+	return differ == 0
+}
+
+// answer replies in the gateway's place. It is the last thing that a callback
+// does with a request.
+func answer(status uint32, body string, headers ...[2]string) {
+	headers = append(headers, [2]string{"content-type", "application/json"})
+	if err := proxywasm.SendHttpResponse(status, headers, []byte(body+"\n"), -1); err != nil {
+		proxywasm.LogError("pinwheel: the gateway refused a local reply: " + err.Error())
+	}
+}

@@ -1,0 +1,79 @@
+package plugin
+
+import (
+	"encoding/binary"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// A shard holds the pins of the sessions whose hash falls into it:
+//
+//	byte 0        schema version
+//	then 28 bytes a pin: hash (16), replica id (4), last seen (8, ms)
+//
+// all little-endian, in no order. An absent or empty value is an empty shard.
+type shard []byte
+
+const (
+	schemaVersion = 1
+	pinSize       = 28
+)
+
+// valid reports whether the bytes are a shard of this schema.
+func (s shard) valid() bool {
+	return len(s) == 0 || s[0] == schemaVersion && (len(s)-1)%pinSize == 0
+}
+
+func (s shard) len() int { return len(s) / pinSize }
+
+func (s shard) hash(i int) policy.Hash {
+	b := s[1+i*pinSize:]
+	return policy.Hash{Hi: binary.LittleEndian.Uint64(b), Lo: binary.LittleEndian.Uint64(b[8:])}
+}
+
+func (s shard) pin(i int) policy.Pin {
+	b := s[1+i*pinSize+16:]
+	return policy.Pin{
+		Replica:  binary.LittleEndian.Uint32(b),
+		LastSeen: int64(binary.LittleEndian.Uint64(b[4:])),
+	}
+}
+
+// find returns the position of the session's pin, or -1.
+func (s shard) find(h policy.Hash) int {
+	for i := range s.len() {
+		if s.hash(i) == h {
+			return i
+		}
+	}
+	return -1
+}
+
+// copyTo copies the shard to dst, with room for one pin more.
+func (s shard) copyTo(dst []byte) shard {
+	if len(s) == 0 {
+		return append(dst[:0], schemaVersion)
+	}
+	return append(dst[:0], s...)
+}
+
+// put sets the session's pin in place, or appends it where i is -1.
+func (s shard) put(i int, h policy.Hash, p policy.Pin) shard {
+	if i < 0 {
+		i = s.len()
+		s = append(s, make([]byte, pinSize)...)
+	}
+	b := s[1+i*pinSize:]
+	binary.LittleEndian.PutUint64(b, h.Hi)
+	binary.LittleEndian.PutUint64(b[8:], h.Lo)
+	binary.LittleEndian.PutUint32(b[16:], p.Replica)
+	binary.LittleEndian.PutUint64(b[20:], uint64(p.LastSeen))
+	return s
+}
+
+// remove takes out the pin at i.
+func (s shard) remove(i int) shard {
+	last := len(s) - pinSize
+	copy(s[1+i*pinSize:], s[last:])
+	return s[:last]
+}

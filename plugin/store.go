@@ -1,0 +1,413 @@
+package plugin
+
+import (
+	"errors"
+	"math/bits"
+	"strconv"
+	"unsafe"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// store keeps the pins and counts of one pool in shared data, for all workers at
+// once.
+//
+// A pin and its count stand in two values that cannot change together, so they
+// change in an order in which whoever wins the first also owns the second:
+//
+//  1. To pin: count one session on the replica, then write the pin. Whoever
+//     loses the pin to another turn of the session takes the winner's and gives
+//     its own count back.
+//  2. To unpin or move: take the pin out or over, then take the old count off.
+//     Only the one who took the pin does.
+//
+// So each count that is taken off was put on before, and no count goes below
+// zero. A VM that dies between the two steps leaves a count too high by one;
+// reconcile finds it.
+type store struct {
+	data    sharedData
+	prefix  string
+	members []policy.Member
+	config  uint64 // sum of the configuration that members are from
+	timeout int64  // ms
+	max     uint64
+
+	// view is the pool's record as last read. Sticky turns trust it; placement
+	// reads it anew.
+	view record
+
+	key, buf []byte // scratch
+	stats    storeStats
+	sweeping uint32 // the shard to sweep next
+	drift    []int64
+}
+
+// storeStats counts what the store did since the numbers were last reported.
+type storeStats struct {
+	retries, expired, released, repaired, placements uint64
+	faults                                           [numFaults]uint64
+}
+
+// maxTries bounds every compare-and-swap loop. Each failed try means that
+// another worker succeeded.
+const maxTries = 64
+
+func newStore(data sharedData, pool PoolConfig, session SessionConfig, config uint64) *store {
+	s := &store{
+		data:    data,
+		prefix:  "pw1/" + pool.Name + "/",
+		members: pool.Members,
+		config:  config,
+		timeout: session.IdleTimeout.Milliseconds(),
+		max:     uint64(session.MaxSessions),
+	}
+	// Until shared data answers, requests are at least spread.
+	s.view.Apply(s.members)
+	return s
+}
+
+// turn decides a turn of the session at now (ms) and records it. ok is false
+// when shared data could not be used; the turn is then unpinned.
+func (s *store) turn(key policy.Key, now int64) (d policy.Decision, ok bool) {
+	if s.view.shards == 0 && !s.adopt() {
+		return policy.Decision{}, false
+	}
+	for range maxTries {
+		p := placement{index: s.shardOf(key.Hash), reason: policy.Placed}
+		if p.shard, p.cas, ok = s.readShard(p.index); !ok {
+			return policy.Decision{}, false
+		}
+		if p.at = p.shard.find(key.Hash); p.at < 0 {
+			return s.place(key, now, p)
+		}
+		p.old = p.shard.pin(p.at)
+		if p.reason = s.judge(p.old, now); p.reason != policy.Pinned {
+			return s.place(key, now, p)
+		}
+		if !policy.Renew(p.old, now, s.timeout) || s.renew(p.index, p.shard, p.cas, p.at, now) {
+			return policy.Decision{Replica: p.old.Replica, Reason: policy.Pinned}, true
+		}
+	}
+	return policy.Decision{}, s.fault(faultCAS)
+}
+
+// current makes the view current, and the pool's record exist. It is false when
+// shared data could not be used.
+func (s *store) current() bool {
+	_, ok := s.refresh()
+	return ok && (s.view.shards != 0 || s.adopt())
+}
+
+// judge rules on a pin by the view, and once more by a fresh view before it
+// turns a session away from its replica.
+func (s *store) judge(pin policy.Pin, now int64) policy.Reason {
+	reason := policy.Judge(pin, &s.view.Replicas, now, s.timeout)
+	if reason == policy.FailoverRemoved || reason == policy.FailoverUnhealthy {
+		if _, ok := s.refresh(); ok {
+			reason = policy.Judge(pin, &s.view.Replicas, now, s.timeout)
+		}
+	}
+	return reason
+}
+
+// renew records that the session at position at was seen now. It is false if the
+// shard has changed since it was read.
+func (s *store) renew(index uint32, sh shard, cas uint32, at int, now int64) bool {
+	pin := sh.pin(at)
+	pin.LastSeen = now
+	s.buf = sh.copyTo(s.buf).put(at, sh.hash(at), pin)
+	return s.write(s.shardKey(index), cas) != casMismatch
+}
+
+// placement is a session that needs a replica: its shard as read, the position
+// of its pin there (-1: none), that pin, and why it does not hold.
+type placement struct {
+	index  uint32
+	shard  shard
+	cas    uint32
+	at     int
+	old    policy.Pin
+	reason policy.Reason
+}
+
+// place chooses a replica for the session, counts it there and pins it.
+func (s *store) place(key policy.Key, now int64, p placement) (d policy.Decision, ok bool) {
+	id, refused, ok := s.reserve(key, p.old, now)
+	if !ok || id == 0 {
+		return policy.Decision{Reason: refused}, ok
+	}
+	for range maxTries {
+		s.buf = p.shard.copyTo(s.buf).put(p.at, key.Hash, policy.Pin{Replica: id, LastSeen: now})
+		switch s.write(s.shardKey(p.index), p.cas) {
+		case written:
+			s.giveBack(p.old.Replica, 1)
+			s.stats.placements++
+			return policy.Decision{Replica: id, Reason: p.reason}, true
+		case failed:
+			s.giveBack(id, 1)
+			return policy.Decision{}, false
+		}
+		if p.shard, p.cas, ok = s.readShard(p.index); !ok {
+			s.giveBack(id, 1)
+			return policy.Decision{}, false
+		}
+		if winner, won := s.overtaken(&p, key, now); won {
+			s.giveBack(id, 1)
+			return policy.Decision{Replica: winner.Replica, Reason: policy.Pinned}, true
+		}
+	}
+	s.giveBack(id, 1)
+	return policy.Decision{}, s.fault(faultCAS)
+}
+
+// overtaken looks for what another worker did to the session meanwhile: its pin
+// holds (won), or it is another one to take over, or it is gone.
+func (s *store) overtaken(p *placement, key policy.Key, now int64) (winner policy.Pin, won bool) {
+	if p.at = p.shard.find(key.Hash); p.at < 0 {
+		p.old, p.reason = policy.Pin{}, policy.Placed
+		return winner, false
+	}
+	p.old = p.shard.pin(p.at)
+	reason := s.judge(p.old, now)
+	if reason == policy.Pinned {
+		return p.old, true
+	}
+	p.reason = reason
+	return winner, false
+}
+
+// reserve chooses a replica and counts the session there in one step. id is 0
+// when there is none to have; refused says why.
+func (s *store) reserve(key policy.Key, old policy.Pin, now int64) (id uint32, refused policy.Reason, ok bool) {
+	for range maxTries {
+		cas, ok := s.refresh()
+		if !ok {
+			return 0, policy.Error, false
+		}
+		if s.view.shards == 0 { // the gateway lost the record: an empty pool
+			if !s.adopt() {
+				return 0, policy.Error, false
+			}
+			continue
+		}
+		if old.Replica == 0 && s.view.Open() >= s.max {
+			if s.makeRoom(now) == 0 {
+				return 0, policy.TableFull, true
+			}
+			continue
+		}
+		i := policy.StickyLeastLoaded(&s.view.Replicas, key, old.Replica)
+		if i < 0 {
+			return 0, policy.NoReplica, true
+		}
+		s.view.Reserve(i)
+		switch s.writeRecord(cas) {
+		case written:
+			return s.view.List[i].ID, 0, true
+		case failed:
+			return 0, policy.Error, false
+		}
+	}
+	return 0, policy.Error, s.fault(faultCAS)
+}
+
+// giveBack takes n sessions off the replica with that id; 0 is none.
+func (s *store) giveBack(id, n uint32) {
+	if id == 0 {
+		return
+	}
+	for range maxTries {
+		cas, ok := s.refresh()
+		if !ok || s.view.Index(id) < 0 {
+			return
+		}
+		if s.view.Return(id, n) > 0 {
+			s.fault(faultCount)
+		}
+		if s.writeRecord(cas) != casMismatch {
+			return
+		}
+	}
+	s.fault(faultCAS)
+}
+
+// finish ends the session and reports whether it was open.
+func (s *store) finish(h policy.Hash) bool {
+	if s.view.shards == 0 && !s.adopt() {
+		return false
+	}
+	index := s.shardOf(h)
+	for range maxTries {
+		sh, cas, ok := s.readShard(index)
+		if !ok {
+			return false
+		}
+		at := sh.find(h)
+		if at < 0 {
+			return false
+		}
+		replica := sh.pin(at).Replica
+		s.buf = sh.copyTo(s.buf).remove(at)
+		switch s.write(s.shardKey(index), cas) {
+		case written:
+			s.giveBack(replica, 1)
+			s.stats.released++
+			return true
+		case failed:
+			return false
+		}
+	}
+	return s.fault(faultCAS)
+}
+
+// isOpen reports whether the session has a pin.
+func (s *store) isOpen(h policy.Hash) bool {
+	if s.view.shards == 0 && !s.adopt() {
+		return false
+	}
+	sh, _, ok := s.readShard(s.shardOf(h))
+	return ok && sh.find(h) >= 0
+}
+
+// touch keeps the pin of a session alive while a turn of it runs.
+func (s *store) touch(h policy.Hash, replica uint32, now int64) {
+	if s.view.shards == 0 {
+		return
+	}
+	index := s.shardOf(h)
+	for range maxTries {
+		sh, cas, ok := s.readShard(index)
+		if !ok {
+			return
+		}
+		at := sh.find(h)
+		if at < 0 || sh.pin(at).Replica != replica || !policy.Renew(sh.pin(at), now, s.timeout) || s.renew(index, sh, cas, at, now) {
+			return
+		}
+	}
+}
+
+// adopt makes the store's configuration the pool's, unless it is in force
+// already, and reads the pool's record. It is false when shared data could not be
+// used.
+func (s *store) adopt() bool {
+	for range maxTries {
+		cas, ok := s.refresh()
+		if !ok {
+			return false
+		}
+		if s.view.shards != 0 && s.view.config == s.config {
+			return true
+		}
+		if s.view.shards == 0 {
+			s.view.shards = shardsFor(s.max)
+		}
+		s.view.config = s.config
+		s.view.Apply(s.members)
+		switch s.writeRecord(cas) {
+		case written:
+			return true
+		case failed:
+			return false
+		}
+	}
+	return s.fault(faultCAS)
+}
+
+// shardsFor gives a shard about 16 to 32 pins when the table is full: one turn
+// then reads about 1 KB however many sessions live.
+func shardsFor(sessions uint64) uint32 {
+	const pinsPerShard = 32
+	n := (sessions + pinsPerShard - 1) / pinsPerShard
+	return uint32(1) << bits.Len64(n-1)
+}
+
+func (s *store) shardOf(h policy.Hash) uint32 { return uint32(h.Lo) & (s.view.shards - 1) }
+
+// shardKey returns the key of a shard, valid until the next key is made.
+func (s *store) shardKey(i uint32) string {
+	s.key = append(append(s.key[:0], s.prefix...), "s/"...)
+	s.key = strconv.AppendUint(s.key, uint64(i), 16)
+	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
+}
+
+func (s *store) recordKey() string {
+	s.key = append(append(s.key[:0], s.prefix...), "replicas"...)
+	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
+}
+
+func (s *store) readShard(i uint32) (sh shard, cas uint32, ok bool) {
+	value, cas, err := s.data.get(s.shardKey(i))
+	if err != nil {
+		return nil, 0, s.fault(faultSharedData)
+	}
+	if sh = value; !sh.valid() {
+		return nil, 0, s.fault(faultSchema)
+	}
+	return sh, cas, true
+}
+
+// refresh reads the pool's record into the view.
+func (s *store) refresh() (cas uint32, ok bool) {
+	value, cas, err := s.data.get(s.recordKey())
+	if err != nil {
+		return 0, s.fault(faultSharedData)
+	}
+	if len(value) == 0 {
+		s.view = record{}
+		return cas, true
+	}
+	if err := s.view.decode(value); err != nil {
+		return 0, s.fault(faultSchema)
+	}
+	return cas, true
+}
+
+// outcome is how a compare-and-swap ended.
+type outcome uint8
+
+const (
+	written outcome = iota
+	casMismatch
+	failed
+)
+
+func (s *store) writeRecord(cas uint32) outcome {
+	s.buf = s.view.encode(s.buf[:0])
+	return s.write(s.recordKey(), cas)
+}
+
+// write sets the key to what buf holds.
+func (s *store) write(key string, cas uint32) outcome {
+	err := s.data.set(key, s.buf, cas)
+	switch {
+	case err == nil:
+		return written
+	case errors.Is(err, types.ErrorStatusCasMismatch):
+		s.stats.retries++
+		return casMismatch
+	}
+	s.fault(faultSharedData)
+	return failed
+}
+
+// fault counts a fault and is false, for the caller to return.
+func (s *store) fault(f fault) bool {
+	s.stats.faults[f]++
+	return false
+}
+
+// forgetRemoved drops removed replicas that have no session and no running
+// request left.
+func (s *store) forgetRemoved(running map[uint32]uint32) {
+	for i := range s.view.List {
+		if c := &s.view.List[i]; c.State == policy.Removed && running[c.ID] > 0 {
+			return
+		}
+	}
+	if cas, ok := s.refresh(); ok && s.view.Forget() {
+		s.writeRecord(cas)
+	}
+}

@@ -1,0 +1,117 @@
+package plugin
+
+import (
+	"encoding/base64"
+	"unsafe"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// turn is one request.
+type turn struct {
+	types.DefaultHttpContext
+	filter   *filter
+	pool     *pool // nil until a replica is chosen
+	key      policy.Key
+	decision policy.Decision
+	// touched is when the session's pin was last kept alive, in ms.
+	touched int64
+	// at is the turn's place in filter.open, if it is pinned there.
+	at     int
+	pinned bool
+}
+
+// OnHttpRequestHeaders names the replica that serves the request.
+func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
+	f := t.filter
+	f.served = true
+	if f.releases() {
+		return types.ActionPause
+	}
+	p := f.poolOf()
+	if p == nil {
+		f.strip()
+		return types.ActionContinue
+	}
+	key, refused, keyed := f.keys.of(f.keys.header())
+	now := milliseconds()
+	d := p.decide(key, keyed, refused, now)
+	t.key, t.decision = key, d
+	f.send(p, d, key)
+	if d.Replica != 0 {
+		t.begin(p, now)
+	}
+	f.logDecision(p, key, d)
+	return types.ActionContinue
+}
+
+// send tells the gateway where the request goes. A header that came with the
+// request is never left standing.
+func (f *filter) send(p *pool, d policy.Decision, key policy.Key) {
+	f.target = p.appendTarget(f.target[:0], d, key, f.config.Target.Spares)
+	if len(f.target) == 0 {
+		f.strip()
+		return
+	}
+	value := unsafe.String(unsafe.SliceData(f.target), len(f.target))
+	if f.config.Target.Base64 {
+		value = base64.StdEncoding.EncodeToString(f.target)
+	}
+	if err := proxywasm.ReplaceHttpRequestHeader(f.config.Target.Header, value); err != nil {
+		p.store.fault(faultHeader)
+	}
+}
+
+func (f *filter) strip() { _ = proxywasm.RemoveHttpRequestHeader(f.config.Target.Header) }
+
+// begin counts the request as running.
+func (t *turn) begin(p *pool, now int64) {
+	t.pool, t.touched = p, now
+	p.inflight.begin(t.decision.Replica)
+	switch t.decision.Reason {
+	case policy.Keyless, policy.Oversized, policy.TableFull, policy.Error:
+	default:
+		t.pinned, t.at = true, len(t.filter.open)
+		t.filter.open = append(t.filter.open, t)
+	}
+}
+
+// OnHttpResponseHeaders explains the decision to the client, if asked to.
+func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
+	if t.pool == nil || !t.filter.config.DebugHeaders {
+		return types.ActionContinue
+	}
+	view := &t.pool.store.view
+	if i := view.Index(t.decision.Replica); i >= 0 {
+		t.explain("x-pinwheel-replica", view.List[i].Address)
+	}
+	t.explain("x-pinwheel-reason", t.decision.Reason.String())
+	return types.ActionContinue
+}
+
+func (t *turn) explain(header, value string) {
+	if err := proxywasm.ReplaceHttpResponseHeader(header, value); err != nil {
+		t.pool.store.fault(faultHeader)
+	}
+}
+
+// OnHttpStreamDone runs once for every stream, however it ended and whether or
+// not it was ever routed.
+func (t *turn) OnHttpStreamDone() {
+	f := t.filter
+	if t.pool != nil {
+		t.pool.inflight.end(t.decision.Replica)
+	}
+	if t.pinned {
+		last := f.open[len(f.open)-1]
+		f.open[t.at], last.at = last, t.at
+		f.open[len(f.open)-1] = nil
+		f.open = f.open[:len(f.open)-1]
+	}
+	// No callback of this stream follows but its deletion.
+	*t = turn{filter: f}
+	f.spare = append(f.spare, t)
+}

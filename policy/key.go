@@ -1,0 +1,106 @@
+package policy
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Hash is the 128-bit keyed hash of a session id. It is the only form in which
+// an id is stored.
+type Hash struct{ Hi, Lo uint64 }
+
+// Key identifies one session to every policy. It is built once per turn, by
+// NewKey, so that no policy can read the id in another way.
+type Key struct {
+	// Hash names the session in the session table. It depends on the secret:
+	// a client cannot aim ids at one shard.
+	Hash Hash
+	// Rank orders replicas for the session (rendezvous hashing). It depends on
+	// the id alone, so that two gateways, or one before and after a restart,
+	// agree on the order.
+	Rank uint64
+}
+
+// Secret keys Hash. It lives as long as the session table it protects.
+type Secret [16]byte
+
+// NewKey returns the key of the session that id names. id is opaque bytes of any
+// length; the empty id is a valid input but callers treat it as no session.
+// Cost: O(len(id)), no allocation. Pure.
+func NewKey(secret Secret, id []byte) Key {
+	k0 := binary.LittleEndian.Uint64(secret[:8])
+	k1 := binary.LittleEndian.Uint64(secret[8:])
+	return Key{Hash: sipHash(k0, k1, id), Rank: sipHash(0, 0, id).Lo}
+}
+
+// AppendScope appends one scope value (a tenant, say) to the bytes that a key is
+// made of. The length goes first: ("ab", "c") and ("a", "bc") differ.
+func AppendScope(dst []byte, value string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(value)))
+	return append(dst, value...)
+}
+
+// RankAddress returns the rendezvous identity of a replica's address.
+func RankAddress(address string) uint64 { return sipHash(0, 0, []byte(address)).Lo }
+
+// score is the rendezvous weight of a replica for a session: the replica with
+// the highest score comes first (Thaler and Ravishankar, 1998). The mix is
+// the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+func score(session, replica uint64) uint64 {
+	x := session ^ bits.RotateLeft64(replica, 32)
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// sipHash is SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012).
+func sipHash(k0, k1 uint64, msg []byte) Hash {
+	s := sipState{
+		k0 ^ 0x736f6d6570736575,
+		k1 ^ 0x646f72616e646f6d ^ 0xee,
+		k0 ^ 0x6c7967656e657261,
+		k1 ^ 0x7465646279746573,
+	}
+	last := uint64(len(msg)) << 56
+	for ; len(msg) >= 8; msg = msg[8:] {
+		s.compress(binary.LittleEndian.Uint64(msg))
+	}
+	for i, b := range msg {
+		last |= uint64(b) << (8 * i)
+	}
+	s.compress(last)
+	s[2] ^= 0xee
+	for range 4 {
+		s.round()
+	}
+	first := s[0] ^ s[1] ^ s[2] ^ s[3]
+	s[1] ^= 0xdd
+	for range 4 {
+		s.round()
+	}
+	return Hash{Hi: first, Lo: s[0] ^ s[1] ^ s[2] ^ s[3]}
+}
+
+type sipState [4]uint64
+
+func (s *sipState) compress(m uint64) {
+	s[3] ^= m
+	s.round()
+	s.round()
+	s[0] ^= m
+}
+
+func (s *sipState) round() {
+	v0, v1, v2, v3 := s[0], s[1], s[2], s[3]
+	v0 += v1
+	v1 = bits.RotateLeft64(v1, 13) ^ v0
+	v0 = bits.RotateLeft64(v0, 32)
+	v2 += v3
+	v3 = bits.RotateLeft64(v3, 16) ^ v2
+	v0 += v3
+	v3 = bits.RotateLeft64(v3, 21) ^ v0
+	v2 += v1
+	v1 = bits.RotateLeft64(v1, 17) ^ v2
+	v2 = bits.RotateLeft64(v2, 32)
+	s[0], s[1], s[2], s[3] = v0, v1, v2, v3
+}

@@ -1,0 +1,36 @@
+package policy
+
+// MaxSpares bounds the list of fallback hosts of one request.
+const MaxSpares = 8
+
+// Spares appends to dst the positions of up to n replicas to try, in order, when
+// the one at position primary cannot be reached: those that may take sessions,
+// in the session's rendezvous order. n is 0..MaxSpares; fewer are returned if the
+// pool has fewer. Cost: O(replicas * n), no allocation beyond dst. Pure.
+func Spares(dst []int, r *Replicas, key Key, primary, n int) []int {
+	panicking := r.Panicking()
+	n = min(n, MaxSpares)
+	start := len(dst)
+	var scores [MaxSpares]uint64
+	for i := range r.List {
+		c := &r.List[i]
+		if i == primary || !places(c.State, panicking) {
+			continue
+		}
+		s := score(key.Rank, c.Rank)
+		at := len(dst) - start
+		for at > 0 && scores[at-1] < s {
+			at--
+		}
+		if at >= n {
+			continue
+		}
+		if len(dst)-start < n {
+			dst = append(dst, 0)
+		}
+		copy(dst[start+at+1:], dst[start+at:])
+		copy(scores[at+1:n], scores[at:n])
+		dst[start+at], scores[at] = i, s
+	}
+	return dst
+}
