@@ -91,7 +91,7 @@ func TestCurlStandIn(t *testing.T) {
 		{[]string{"-si", server.URL}, 0, []string{"HTTP/1.1 200 OK\r\n", "x-pinwheel-reason: placed\r\n", "\r\nGET "}},
 		{[]string{"-s", "-X", "POST", server.URL}, 0, []string{"POST "}},
 		{[]string{"-sf", server.URL + "/missing"}, 22, nil},
-		{[]string{"--retry", server.URL}, 2, nil},
+		{[]string{"-o", server.URL}, 2, nil},
 	}
 	for _, c := range cases {
 		var out bytes.Buffer

@@ -95,13 +95,13 @@ func (b Bootstrap) SplitListeners(path string) (bootstrap Bootstrap, resources s
 		return "", "", err
 	}
 	const listener = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	typed, err := Bootstrap(join(lines[begin+1:end])).swap("  - name: llm\n", "  - \"@type\": "+listener+"\n    name: llm\n")
+	typed, err := Bootstrap("resources:\n"+join(lines[begin+1:end])).swap("\n  - name: llm\n", "\n  - \"@type\": "+listener+"\n    name: llm\n")
 	if err != nil {
 		return "", "", err
 	}
 	dynamic := "node: {id: pinwheel, cluster: pinwheel}\n" +
 		"dynamic_resources: {lds_config: {resource_api_version: V3, path_config_source: {path: " + strconv.Quote(path) + "}}}\n"
-	return Bootstrap(dynamic + join(lines[:begin]) + join(lines[end:])), "resources:\n" + string(typed), nil
+	return Bootstrap(dynamic + join(lines[:begin]) + join(lines[end:])), string(typed), nil
 }
 
 // block finds the line that consists of text and the end of what belongs to it:

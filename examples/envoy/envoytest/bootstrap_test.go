@@ -16,6 +16,8 @@ static_resources:
       mutations: []
 
     # about the filters
+    routes:
+    - name: llm
     http_filters:
     - name: pinwheel
       value: |
