@@ -117,7 +117,7 @@ func (p *pool) tick(now int64, reluctance int) {
 
 func (p *pool) lead(now int64) {
 	p.store.sweep(p.sweepShards(), now)
-	if now-p.reconciled >= reconcilePeriod || p.store.suspects() {
+	if now-p.reconciled >= reconcilePeriod || p.store.suspicion.any() {
 		p.reconciled = now
 		p.store.reconcile()
 	}

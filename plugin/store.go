@@ -38,10 +38,10 @@ type store struct {
 	// reads it anew.
 	view record
 
-	key, buf []byte // scratch
-	stats    storeStats
-	sweeping uint32 // the shard to sweep next
-	drift    []int64
+	key, buf  []byte // scratch
+	stats     storeStats
+	sweeping  uint32 // the shard that was swept last
+	suspicion suspicion
 }
 
 // storeStats counts what the store did since the numbers were last reported.

@@ -1,6 +1,10 @@
 package plugin
 
-import "github.com/pinwheel-proxy/pinwheel/policy"
+import (
+	"slices"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
 
 // sweepShard ends the sessions of shard i that have expired and returns their
 // number. A shard that another worker changes meanwhile is left for next time.
@@ -59,16 +63,62 @@ func (s *store) makeRoom(now int64) (expired int) {
 	return expired
 }
 
+// suspicion is what a pass over all pins found: by how many sessions each count
+// differs, and the pool's record at that time.
+type suspicion struct {
+	drift []int64 // pins less count, by position in the record
+	cas   uint32
+	// passes is how many passes in a row have found this drift.
+	passes int
+}
+
+func (s *suspicion) any() bool {
+	return slices.ContainsFunc(s.drift, func(d int64) bool { return d != 0 })
+}
+
+// surePasses is how many passes in a row must find the same drift in a pool whose
+// counts change all the time.
+const surePasses = 5
+
 // reconcile compares the pool's counts with its pins and repairs those that
 // differ: a VM that died between counting a session and pinning it leaves one
-// too many. A pass counts only if no session was placed or ended during it, and
-// a difference is repaired only when two such passes in a row agree on it: what
-// they saw can then be no placement under way. It returns the number of sessions
-// by which counts were off.
+// too many. What looks so may also be a placement under way, so a pass counts
+// only if no count changed during it, and a drift is repaired only when the next
+// pass, a tick later, finds the same in the same record, or surePasses passes
+// find it in changing ones. It returns the number of sessions by which counts
+// were off.
 func (s *store) reconcile() (repaired uint64) {
-	before, ok := s.refresh()
-	if !ok || s.view.shards == 0 {
+	found, ok := s.audit()
+	if !ok {
 		return 0
+	}
+	before := s.suspicion
+	s.suspicion = found
+	if !found.any() || !slices.Equal(found.drift, before.drift) {
+		return 0
+	}
+	s.suspicion.passes = before.passes + 1
+	if found.cas != before.cas && s.suspicion.passes < surePasses {
+		return 0
+	}
+	for i, d := range found.drift {
+		s.view.List[i].Open = uint32(int64(s.view.List[i].Open) + d)
+		repaired += uint64(max(d, -d))
+	}
+	s.suspicion = suspicion{}
+	if s.writeRecord(found.cas) != written {
+		return 0
+	}
+	s.stats.repaired += repaired
+	return repaired
+}
+
+// audit counts the pins of each replica. It is false if a count changed
+// meanwhile.
+func (s *store) audit() (found suspicion, ok bool) {
+	cas, ok := s.refresh()
+	if !ok || s.view.shards == 0 {
+		return found, false
 	}
 	drift := make([]int64, len(s.view.List))
 	for i := range s.view.List {
@@ -77,7 +127,7 @@ func (s *store) reconcile() (repaired uint64) {
 	for i := range s.view.shards {
 		sh, _, ok := s.readShard(i)
 		if !ok {
-			return 0
+			return found, false
 		}
 		for at := range sh.len() {
 			if r := s.view.Index(sh.pin(at).Replica); r >= 0 {
@@ -86,33 +136,6 @@ func (s *store) reconcile() (repaired uint64) {
 		}
 		s.data.forget()
 	}
-	if after, ok := s.refresh(); !ok || after != before {
-		return 0
-	}
-	suspected := s.drift
-	s.drift = drift
-	for i := range drift {
-		if len(suspected) != len(drift) || suspected[i] != drift[i] {
-			return 0
-		}
-		s.view.List[i].Open = uint32(int64(s.view.List[i].Open) + drift[i])
-		repaired += uint64(max(drift[i], -drift[i]))
-	}
-	if repaired == 0 || s.writeRecord(before) != written {
-		return 0
-	}
-	s.drift = nil
-	s.stats.repaired += repaired
-	return repaired
-}
-
-// suspects reports whether the last pass found a difference that the next one
-// has to confirm.
-func (s *store) suspects() bool {
-	for _, d := range s.drift {
-		if d != 0 {
-			return true
-		}
-	}
-	return false
+	after, ok := s.refresh()
+	return suspicion{drift: drift, cas: cas, passes: 1}, ok && after == cas
 }

@@ -140,13 +140,18 @@ func (r *Replicas) Return(id, n uint32) (short uint32) {
 // caughtUp reports whether the joining replica at i is as loaded as the least
 // loaded of the replicas that are not joining.
 func (r *Replicas) caughtUp(i int) bool {
+	alone := true
 	for j := range r.List {
 		o := &r.List[j]
-		if o.State == Active && !o.Joining && lessLoaded(&r.List[i], o, 0) {
-			return false
+		if o.State != Active || o.Joining {
+			continue
 		}
+		if !lessLoaded(&r.List[i], o, 0) {
+			return true
+		}
+		alone = false
 	}
-	return true
+	return alone
 }
 
 // lessLoaded compares open sessions per weight; leaving is the id of a replica
@@ -206,7 +211,8 @@ func (r *Replicas) add(m Member, joining bool) {
 }
 
 // Forget drops Removed replicas that hold no pin any more and reports whether
-// there were any.
+// there were any. Without it they would stay in List for good: call it now and
+// then, where nothing else refers to their ids.
 func (r *Replicas) Forget() bool {
 	kept := r.List[:0]
 	for _, c := range r.List {

@@ -3,8 +3,8 @@ package policy
 // StickyLeastLoaded places a session on the replica with the fewest open
 // sessions per weight. Ties go to the replica chosen least recently (picking the
 // first of the tied was measured at 10.6x spread against 1.24x,
-// pytorch/torchtitan#4109), then to rendezvous order, so that an idle pool after
-// a restart gives most sessions their old home.
+// pytorch/torchtitan#4109), then to rendezvous order, so that the first sessions
+// of a pool do not all begin with the first replica of the list.
 //
 // A joining replica is passed over while it would get more than twice its fair
 // share of placements: an empty newcomer would otherwise take every new session,

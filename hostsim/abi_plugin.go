@@ -1,0 +1,84 @@
+package hostsim
+
+import (
+	"strings"
+	"time"
+)
+
+// Functions about the plugin as a whole: log, time, timer, contexts.
+
+func callLog(v *vm, a []uint64) Status {
+	level := LogLevel(uint32(a[0]))
+	if level > LogCritical {
+		return StatusBadArgument
+	}
+	msg, ok := v.read(a[1], a[2])
+	if !ok {
+		return StatusInvalidMemoryAccess
+	}
+	if level >= v.host.config.LogLevel {
+		v.host.log(v.worker, level, strings.TrimSuffix(string(msg), "\n"))
+	}
+	return StatusOK
+}
+
+func callGetLogLevel(v *vm, a []uint64) Status {
+	if !v.putU32(a[0], uint32(v.host.config.LogLevel)) {
+		return StatusInvalidMemoryAccess
+	}
+	return StatusOK
+}
+
+func callGetTime(v *vm, a []uint64) Status {
+	if !v.putU64(a[0], uint64(v.host.clock.Now().UnixNano())) {
+		return StatusInvalidMemoryAccess
+	}
+	return StatusOK
+}
+
+func callSetTickPeriod(v *vm, a []uint64) Status {
+	c := v.target()
+	if c == nil {
+		return StatusBadArgument
+	}
+	v.setPeriod(c.root, time.Duration(uint32(a[0]))*time.Millisecond)
+	return StatusOK
+}
+
+func callSetEffectiveContext(v *vm, a []uint64) Status {
+	c := v.contexts[uint32(a[0])]
+	if c == nil {
+		return StatusBadArgument
+	}
+	v.effective = c
+	return StatusOK
+}
+
+// callDone ends a plugin context whose done callback answered false. A stream's context has nothing to wait for: Envoy
+// deletes it right after done, whatever that answered (source/extensions/common/wasm/context.cc, onDestroy).
+func callDone(v *vm, _ []uint64) Status {
+	c := v.target()
+	if c == nil || c.stream != nil || !c.root.waiting {
+		return StatusNotFound
+	}
+	c.root.waiting = false
+	v.postpone(action{kind: actionRemoveRoot, root: c.root})
+	return StatusOK
+}
+
+func callGetConfiguration(v *vm, a []uint64) Status {
+	c := v.target()
+	if c == nil || !c.root.reading {
+		return StatusNotFound
+	}
+	return give(v, c.root.config, a[0], a[1])
+}
+
+func callPthreadEqual(_ *vm, a []uint64) uint32 {
+	if uint32(a[0]) == uint32(a[1]) {
+		return 1
+	}
+	return 0
+}
+
+func callNotifyMemoryGrowth(*vm, []uint64) uint32 { return 0 }

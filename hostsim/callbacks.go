@@ -1,0 +1,66 @@
+package hostsim
+
+import "github.com/tetratelabs/wazero/api"
+
+// export is one function of the module that the host calls. Its call engine is made once: making one per call costs more
+// than the call.
+type export struct {
+	name            string
+	fn              api.Function
+	stack           []uint64
+	params, results int
+	calls           uint64
+	busy            bool
+}
+
+// callbacks are the exports that hostsim calls. Nil means that the module does not have it, and then it is not called.
+type callbacks struct {
+	initialize, main, start *export
+
+	contextCreate, vmStart, configure, tick    *export
+	requestHeaders, requestBody, requestTrail  *export
+	responseHeaders, responseBody, responseEnd *export
+	log, done, remove                          *export
+}
+
+// bind looks up the module's exports.
+func (v *vm) bind(h *Host) {
+	find := func(names ...string) *export {
+		for _, name := range names {
+			fn := v.mod.ExportedFunction(name)
+			if fn == nil {
+				continue
+			}
+			def := fn.Definition()
+			e := &export{name: name, fn: fn, params: len(def.ParamTypes()), results: len(def.ResultTypes())}
+			e.stack = make([]uint64, max(e.params, e.results))
+			v.all = append(v.all, e)
+			return e
+		}
+		return nil
+	}
+	v.callbacks = callbacks{
+		initialize: find("_initialize"), main: find("main", "__main_void"), start: find("_start"),
+		contextCreate: find("proxy_on_context_create"), vmStart: find("proxy_on_vm_start"),
+		configure: find("proxy_on_configure"), tick: find("proxy_on_tick"),
+		requestHeaders: find("proxy_on_request_headers"), requestBody: find("proxy_on_request_body"),
+		requestTrail:    find("proxy_on_request_trailers"),
+		responseHeaders: find("proxy_on_response_headers"), responseBody: find("proxy_on_response_body"),
+		responseEnd: find("proxy_on_response_trailers"),
+		log:         find("proxy_on_log"), done: find("proxy_on_done"), remove: find("proxy_on_delete"),
+	}
+	v.allocator = find("malloc", "proxy_on_memory_allocate")
+}
+
+// callbackNames lists every export that a host of ABI 0.2.1 and before would call, for reports.
+var callbackNames = []string{
+	"_initialize", "_start", "main", "__main_void", "malloc", "proxy_on_memory_allocate",
+	"proxy_on_context_create", "proxy_on_vm_start", "proxy_on_configure", "proxy_on_tick", "proxy_on_queue_ready",
+	"proxy_on_new_connection", "proxy_on_downstream_data", "proxy_on_downstream_connection_close",
+	"proxy_on_upstream_data", "proxy_on_upstream_connection_close",
+	"proxy_on_request_headers", "proxy_on_request_body", "proxy_on_request_trailers", "proxy_on_request_metadata",
+	"proxy_on_response_headers", "proxy_on_response_body", "proxy_on_response_trailers", "proxy_on_response_metadata",
+	"proxy_on_http_call_response", "proxy_on_grpc_receive_initial_metadata", "proxy_on_grpc_receive_trailing_metadata",
+	"proxy_on_grpc_receive", "proxy_on_grpc_close", "proxy_on_foreign_function",
+	"proxy_on_log", "proxy_on_done", "proxy_on_delete",
+}

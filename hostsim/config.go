@@ -1,0 +1,139 @@
+package hostsim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrConfig is wrapped by every error that Config.Validate reports.
+var ErrConfig = errors.New("hostsim: invalid configuration")
+
+// DefaultBufferLimit is Envoy's default per-connection buffer limit in bytes.
+const DefaultBufferLimit = 1 << 20
+
+// DefaultReloadBackoff is the time a crashed worker waits before FailReload gives it a new virtual machine. Envoy's base
+// interval is 1 s too, with jitter that takes off up to half of it; hostsim has no jitter.
+const DefaultReloadBackoff = time.Second
+
+// DefaultLogLimit is the number of log entries that a Host keeps.
+const DefaultLogLimit = 10_000
+
+// FailurePolicy says what becomes of requests on a worker whose virtual machine has trapped. The request in which it
+// trapped is answered 503 under each policy, and streams in flight on that worker are cut.
+type FailurePolicy uint8
+
+const (
+	// FailClosed answers every later request on that worker with 503.
+	FailClosed FailurePolicy = iota
+	// FailOpen lets every later request pass without the plugin.
+	FailOpen
+	// FailReload answers 503 until ReloadBackoff has passed, then builds a new virtual machine at the next request.
+	// Shared data and metrics survive. The main thread's virtual machine never comes back, for it sees no requests.
+	FailReload
+)
+
+// Config describes one plugin in one simulated proxy. The zero value of every field but Wasm is usable.
+type Config struct {
+	// Wasm is the module's binary. Required.
+	Wasm []byte
+	// Profile is the gateway to imitate. The zero value is Envoy140.
+	Profile Profile
+	// Workers is the number of worker threads, 1 to 256. Zero means 1. The main thread's virtual machine comes on top.
+	Workers int
+	// PluginConfig is what the plugin reads as its configuration, byte for byte.
+	PluginConfig []byte
+	// VMConfig is what the plugin reads as the virtual machine's configuration.
+	VMConfig []byte
+	// VMID selects the namespace of shared data. Empty is a namespace of its own, as in Envoy.
+	VMID string
+	// RootID is readable by the plugin as the property plugin_root_id.
+	RootID string
+	// Name is readable by the plugin as the property plugin_name.
+	Name string
+	// Env holds environment variables for the module, such as GOGC.
+	Env map[string]string
+	// AllowOnHeadersStopIteration lets body callbacks arrive while the headers callback has paused the stream (Envoy 1.35
+	// and later, same name). Without it such a stream stands still until the plugin resumes it.
+	AllowOnHeadersStopIteration bool
+	// Clock is the host's time. Nil means a new VirtualClock.
+	Clock Clock
+	// Seed feeds random_get. The same seed, module and calls give the same run.
+	Seed uint64
+	// Log receives every log entry, in the order of writing; it may be called from several goroutines, one at a time.
+	// Nil means that entries are only kept (Host.Logs).
+	Log func(LogEntry)
+	// LogLevel is the lowest level that is kept and what proxy_get_log_level answers. The zero value is LogTrace.
+	LogLevel LogLevel
+	// LogLimit is the number of entries kept for Host.Logs, oldest dropped first. Zero means DefaultLogLimit.
+	LogLimit int
+	// CacheDir is a directory for compiled code, created if absent. Empty means that compiled code is kept in memory, for
+	// the life of the process, and shared by all hosts in it.
+	CacheDir string
+	// FailurePolicy applies after a trap.
+	FailurePolicy FailurePolicy
+	// ReloadBackoff is the waiting time of FailReload. Zero means DefaultReloadBackoff.
+	ReloadBackoff time.Duration
+	// BufferLimit is the number of body bytes that a paused stream may hold before it is answered 413 (request) or 500
+	// (response). Zero means DefaultBufferLimit.
+	BufferLimit int
+	// MemoryLimitPages bounds each virtual machine's memory, in pages of 64 KiB, up to 65536. Zero means 65536.
+	MemoryLimitPages uint32
+	// SharedData is the process-wide store. Nil means a new one; give several hosts the same one to have several plugins
+	// in one proxy.
+	SharedData *SharedData
+	// Properties are answered to every stream and to the plugin context, by path (see Path). A stream's own come first.
+	Properties map[string][]byte
+}
+
+// Validate reports the first thing that is wrong with c, wrapped in ErrConfig.
+func (c *Config) Validate() error {
+	switch {
+	case len(c.Wasm) == 0:
+		return fmt.Errorf("%w: Wasm is empty", ErrConfig)
+	case c.Workers < 0 || c.Workers > 256:
+		return fmt.Errorf("%w: Workers is %d, allowed are 1 to 256", ErrConfig, c.Workers)
+	case c.FailurePolicy > FailReload:
+		return fmt.Errorf("%w: FailurePolicy is %d, allowed are FailClosed, FailOpen, FailReload", ErrConfig, c.FailurePolicy)
+	case c.ReloadBackoff < 0:
+		return fmt.Errorf("%w: ReloadBackoff is negative", ErrConfig)
+	case c.BufferLimit < 0:
+		return fmt.Errorf("%w: BufferLimit is negative", ErrConfig)
+	case c.LogLimit < 0:
+		return fmt.Errorf("%w: LogLimit is negative", ErrConfig)
+	case c.LogLevel > LogCritical:
+		return fmt.Errorf("%w: LogLevel is %d, allowed are 0 to %d", ErrConfig, c.LogLevel, LogCritical)
+	case c.MemoryLimitPages > 65536:
+		return fmt.Errorf("%w: MemoryLimitPages is %d, at most 65536", ErrConfig, c.MemoryLimitPages)
+	}
+	return nil
+}
+
+// withDefaults returns a copy of c in which every zero that means a default holds it.
+func (c Config) withDefaults() Config {
+	if c.Profile.Name == "" {
+		c.Profile = Envoy140()
+	}
+	if c.Workers == 0 {
+		c.Workers = 1
+	}
+	if c.Clock == nil {
+		c.Clock = NewVirtualClock()
+	}
+	if c.LogLimit == 0 {
+		c.LogLimit = DefaultLogLimit
+	}
+	if c.ReloadBackoff == 0 {
+		c.ReloadBackoff = DefaultReloadBackoff
+	}
+	if c.BufferLimit == 0 {
+		c.BufferLimit = DefaultBufferLimit
+	}
+	if c.MemoryLimitPages == 0 {
+		c.MemoryLimitPages = 65536
+	}
+	if c.SharedData == nil {
+		c.SharedData = NewSharedData()
+	}
+	return c
+}

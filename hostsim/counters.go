@@ -1,0 +1,48 @@
+package hostsim
+
+// Counters is what a host or worker has counted since it started.
+type Counters struct {
+	// Callbacks counts calls into the module by export name.
+	Callbacks map[string]uint64
+	// HostCalls counts calls from the module by import name, such as env.proxy_log.
+	HostCalls map[string]uint64
+	// Unimplemented counts those host calls that hostsim does not have and answered UNIMPLEMENTED, by name.
+	Unimplemented map[string]uint64
+}
+
+func (c *Counters) init() {
+	if c.Callbacks == nil {
+		c.Callbacks, c.HostCalls, c.Unimplemented = map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
+	}
+}
+
+// add counts in what v has counted.
+func (c *Counters) add(v *vm) {
+	c.init()
+	for _, e := range v.all {
+		if e.calls > 0 {
+			c.Callbacks[e.name] += e.calls
+		}
+	}
+	for _, b := range v.host.bindings {
+		if n := v.hostCalls[b.index]; n > 0 {
+			c.HostCalls[b.label] += n
+		}
+		if n := v.unimplemented[b.index]; n > 0 {
+			c.Unimplemented[b.label] += n
+		}
+	}
+}
+
+func (c *Counters) merge(other Counters) {
+	c.init()
+	for name, n := range other.Callbacks {
+		c.Callbacks[name] += n
+	}
+	for name, n := range other.HostCalls {
+		c.HostCalls[name] += n
+	}
+	for name, n := range other.Unimplemented {
+		c.Unimplemented[name] += n
+	}
+}

@@ -1,0 +1,12 @@
+// Package hostsim runs a proxy-wasm module the way Envoy does, without Envoy: one virtual machine per worker thread and
+// one on the main thread, shared data with Envoy's compare-and-swap rules, timers on a clock that the caller moves, and
+// HTTP streams whose callbacks come in Envoy's order. It serves tests of any plugin in any language and the embedded
+// gateway of the hostsim command.
+//
+// A [Host] is one plugin in one proxy. A [Worker] is one of its virtual machines. A [Stream] is one HTTP request and its
+// response on one worker. The caller plays the gateway around the plugin: it hands each part of a message to the stream
+// and passes on what the returned [Step] lets through.
+//
+// What the host does and refuses follows a [Profile], by default Envoy 1.40. Behaviour that surprises carries its source
+// beside the code: the proxy-wasm specification 0.2.1, proxy-wasm-cpp-host, Envoy, or a run on the real one.
+package hostsim

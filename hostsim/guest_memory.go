@@ -1,0 +1,52 @@
+package hostsim
+
+import "errors"
+
+var errNoAllocator = errors.New("the module exports neither malloc nor proxy_on_memory_allocate")
+
+// read returns a view of the module's memory, valid until the module runs again.
+func (v *vm) read(ptr, size uint64) ([]byte, bool) { return v.mem.Read(uint32(ptr), uint32(size)) }
+
+func (v *vm) putU32(ptr uint64, value uint32) bool {
+	return v.mem.WriteUint32Le(uint32(ptr), value)
+}
+
+func (v *vm) putU64(ptr uint64, value uint64) bool {
+	return v.mem.WriteUint64Le(uint32(ptr), value)
+}
+
+// alloc asks the module for size bytes. A trap in there is a trap of the callback around it.
+func (v *vm) alloc(size int) (uint32, bool) {
+	if v.allocator == nil {
+		panic(errNoAllocator)
+	}
+	outer := v.phase
+	v.phase = phaseAlloc
+	ptr, err := v.invoke(v.allocator, uint64(size))
+	v.phase = outer
+	if err != nil {
+		panic(err)
+	}
+	return uint32(ptr), uint32(ptr) != 0
+}
+
+// give hands data to the module in memory that the module allocates, and writes its address and size where the module
+// asked for them. No data means address 0 and no allocation. Source: proxy-wasm-cpp-host, WasmBase::copyToPointerSize.
+func give[T ~string | ~[]byte](v *vm, data T, ptrPtr, sizePtr uint64) Status {
+	var ptr uint32
+	if len(data) > 0 {
+		var ok bool
+		if ptr, ok = v.alloc(len(data)); !ok {
+			return StatusInvalidMemoryAccess
+		}
+		view, ok := v.mem.Read(ptr, uint32(len(data)))
+		if !ok {
+			return StatusInvalidMemoryAccess
+		}
+		copy(view, data)
+	}
+	if !v.putU32(ptrPtr, ptr) || !v.putU32(sizePtr, uint32(len(data))) {
+		return StatusInvalidMemoryAccess
+	}
+	return StatusOK
+}

@@ -1,0 +1,142 @@
+// Package hosttest runs a proxy-wasm plugin in a Go test, in a host that behaves like Envoy (package hostsim):
+//
+//	h := hosttest.New(t, hosttest.Options{Wasm: "plugin.wasm", Config: `{"greeting":"hi"}`, Workers: 2})
+//	got := h.Do(0, hosttest.Request{Path: "/", Headers: hostsim.Headers{{"x-session-id", "a"}}})
+//	if got.Request.Value("x-greeting") != "hi" {
+//		t.Errorf("request headers %v", got.Request)
+//	}
+//
+// The clock stands still until the test moves it with Advance, and random numbers come from a seed, so a test runs the
+// same way every time. Everything of hostsim.Host is at hand for tests that need single steps, races or faults.
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
+)
+
+// Options says which plugin to run and how. Only Wasm is required.
+type Options struct {
+	// Wasm is the path of the module.
+	Wasm string
+	// Build is the command that makes it, shown when the file is missing. Empty names the one for official Go.
+	Build string
+	// Config is the plugin's configuration, VMConfig that of its virtual machine.
+	Config, VMConfig string
+	// Workers is the number of worker threads. Zero means 1.
+	Workers int
+	// Profile names the gateway to imitate, as in hostsim.ProfileByName. Empty means the default one.
+	Profile string
+	// AllowTraps keeps a crash of the plugin from failing the test.
+	AllowTraps bool
+	// Adjust, if not nil, changes the host's configuration before it starts, for everything that has no field here.
+	Adjust func(*hostsim.Config)
+}
+
+// Host is a running plugin. It closes itself at the end of the test.
+type Host struct {
+	*hostsim.Host
+	t       testing.TB
+	options Options
+}
+
+// New starts the plugin, or ends the test: a missing module fails, it never skips.
+func New(t testing.TB, o Options) *Host {
+	t.Helper()
+	h, err := Start(t, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// Start is New for tests of a start that must fail: it returns the plugin's refusal, and still ends the test when the
+// module is missing or an option is unknown.
+func Start(t testing.TB, o Options) (*Host, error) {
+	t.Helper()
+	c := hostsim.Config{Wasm: read(t, o), PluginConfig: []byte(o.Config), VMConfig: []byte(o.VMConfig), Workers: o.Workers,
+		CacheDir: cacheDir()}
+	if o.Profile != "" {
+		p, ok := hostsim.ProfileByName(o.Profile)
+		if !ok {
+			t.Fatalf("hosttest: unknown profile %q", o.Profile)
+		}
+		c.Profile = p
+	}
+	if o.Adjust != nil {
+		o.Adjust(&c)
+	}
+	host, err := hostsim.New(context.Background(), c)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Host: host, t: t, options: o}
+	t.Cleanup(h.finish)
+	return h, nil
+}
+
+// finish frees the host and shows its last log lines when the test has failed.
+func (h *Host) finish() {
+	if h.t.Failed() {
+		const last = 50
+		logs := h.Logs()
+		for _, e := range logs[max(0, len(logs)-last):] {
+			h.t.Logf("worker %d %s: %s", e.Worker, e.Level, e.Message)
+		}
+	}
+	if err := h.Close(); err != nil {
+		h.t.Errorf("hosttest: close: %v", err)
+	}
+}
+
+func read(t testing.TB, o Options) []byte {
+	t.Helper()
+	wasm, err := os.ReadFile(o.Wasm)
+	if errors.Is(err, fs.ErrNotExist) {
+		build := o.Build
+		if build == "" {
+			build = "GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -o " + o.Wasm + " ."
+		}
+		t.Fatalf("hosttest: there is no module %s; build it with: %s", o.Wasm, build)
+	}
+	if err != nil {
+		t.Fatalf("hosttest: %v", err)
+	}
+	return wasm
+}
+
+// cacheDir is where compiled modules live between runs of a test, or "" where the machine has no place for caches.
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "hostsim")
+}
+
+// Metric returns a counter's value, a gauge's, which may be negative, or a histogram's number of records; 0 for a metric
+// that the plugin has not defined.
+func (h *Host) Metric(name string) int64 {
+	m, ok := h.Host.Metric(name)
+	if ok && m.Kind == hostsim.MetricHistogram {
+		return int64(m.Count)
+	}
+	return m.Signed()
+}
+
+// Messages returns the messages logged at level or above, oldest first.
+func (h *Host) Messages(level hostsim.LogLevel) []string {
+	var out []string
+	for _, e := range h.Logs() {
+		if e.Level >= level {
+			out = append(out, e.Message)
+		}
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+package hostsim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+)
+
+// ImportError lists the imports that a profile's gateway lacks. It unwraps to ErrImports.
+type ImportError struct {
+	// Profile is the gateway's name.
+	Profile string
+	// Missing names each import as module.name, with the reason where the name alone does not tell it.
+	Missing []string
+}
+
+// Error names every missing import.
+func (e *ImportError) Error() string {
+	return fmt.Sprintf("%v: %s does not offer %s", ErrImports, e.Profile, strings.Join(e.Missing, ", "))
+}
+
+// Unwrap returns ErrImports.
+func (e *ImportError) Unwrap() error { return ErrImports }
+
+// abiMarkers are the exports that name an ABI version, with the version.
+var abiMarkers = map[string]string{
+	"proxy_abi_version_0_1_0": "0.1.0",
+	"proxy_abi_version_0_2_0": "0.2.0",
+	"proxy_abi_version_0_2_1": "0.2.1",
+}
+
+// memoryCache keeps compiled code for the life of the process, for hosts without a directory: tests make many hosts of
+// one module, and compiling takes seconds.
+var memoryCache = sync.OnceValue(wazero.NewCompilationCache)
+
+// load compiles the module, checks that the profile's gateway would take it, and links its imports.
+func (h *Host) load(ctx context.Context) error {
+	cache := memoryCache()
+	if h.config.CacheDir != "" {
+		own, err := wazero.NewCompilationCacheWithDir(h.config.CacheDir)
+		if err != nil {
+			return fmt.Errorf("hostsim: cache directory: %w", err)
+		}
+		cache, h.cache = own, own
+	}
+	h.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
+		WithCompilationCache(cache).WithMemoryLimitPages(h.config.MemoryLimitPages))
+	compiled, err := h.runtime.CompileModule(ctx, h.config.Wasm)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrABI, err)
+	}
+	h.compiled = compiled
+	if problem := exportProblem(exportNames(compiled)); problem != "" {
+		return fmt.Errorf("%w: %s", ErrABI, problem)
+	}
+	imports := importsOf(compiled)
+	if missing := h.config.Profile.lacks(imports); len(missing) > 0 {
+		return &ImportError{Profile: h.config.Profile.Name, Missing: missing}
+	}
+	return h.link(ctx, imports)
+}
+
+// lacks names what stands in the way of linking imports.
+func (p Profile) lacks(imports []Import) []string {
+	var missing []string
+	for _, im := range imports {
+		fn := findHostFunc(im.Module, im.Name)
+		wasi := im.Module == moduleWASI || im.Module == moduleWASIUnstable
+		switch {
+		case fn == nil || wasi && !slices.Contains(p.WASI, im.Name):
+			if !p.AnyImport {
+				missing = append(missing, im.Module+"."+im.Name)
+			}
+		case !im.matches(fn):
+			missing = append(missing, fmt.Sprintf("%s.%s as %s (it is %s)", im.Module, im.Name, im.Signature, signatureOf(fn)))
+		}
+	}
+	return missing
+}
+
+// link defines one host module for each that the module imports from, holding exactly what it imports.
+func (h *Host) link(ctx context.Context, imports []Import) error {
+	builders := map[string]wazero.HostModuleBuilder{}
+	for _, im := range imports {
+		fn := findHostFunc(im.Module, im.Name)
+		if fn == nil {
+			fn = unknownFunc(im)
+		}
+		b := newBinding(im.Module, fn, len(h.bindings), h.config.Profile)
+		h.bindings = append(h.bindings, b)
+		if builders[im.Module] == nil {
+			builders[im.Module] = h.runtime.NewHostModuleBuilder(im.Module)
+		}
+		run := b.run
+		if fn.call == nil {
+			run = b.runUnimplemented
+		}
+		builders[im.Module].NewFunctionBuilder().
+			WithGoModuleFunction(api.GoModuleFunc(run), im.params, im.results).Export(im.Name)
+	}
+	for name, builder := range builders {
+		if _, err := builder.Instantiate(ctx); err != nil {
+			return fmt.Errorf("hostsim: link %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// unknownFunc stands for a function that no table has, under a profile that links anything.
+func unknownFunc(im Import) *hostFunc {
+	fn := &hostFunc{name: im.Name, void: len(im.results) == 0}
+	if im.Module == moduleWASI || im.Module == moduleWASIUnstable {
+		fn.call = wasiErrno(errnoNosys)
+	}
+	return fn
+}
+
+// exportProblem says why a module with these exports is not a proxy-wasm module, or "".
+func exportProblem(names map[string]bool) string {
+	if abiOf(names) == "" {
+		return "no export proxy_abi_version_0_2_1, proxy_abi_version_0_2_0 or proxy_abi_version_0_1_0 (an official Go module exports it by //go:wasmexport)"
+	}
+	if !names["malloc"] && !names["proxy_on_memory_allocate"] {
+		return "no export malloc or proxy_on_memory_allocate"
+	}
+	return ""
+}
+
+func abiOf(names map[string]bool) string {
+	for marker, version := range abiMarkers {
+		if names[marker] {
+			return version
+		}
+	}
+	return ""
+}

@@ -1,0 +1,166 @@
+package hostsim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+	"strings"
+)
+
+// Path joins the segments of a property path as they are on the wire, with a zero byte. Functions that take a path also
+// accept one without zero bytes, in which every dot separates: "upstream.address" is Path("upstream", "address").
+func Path(segments ...string) string { return strings.Join(segments, "\x00") }
+
+// wirePath is path as the module would ask for it.
+func wirePath(path string) string {
+	if strings.Contains(path, "\x00") {
+		return path
+	}
+	return strings.ReplaceAll(path, ".", "\x00")
+}
+
+// PropertyInt encodes a number as Envoy answers integer properties, such as response.code: eight bytes, little endian.
+func PropertyInt(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
+
+// SetProperty answers the plugin's proxy_get_property for path (see Path) with value, as bytes on the wire: text as it
+// is, numbers by PropertyInt. Nil takes the answer back. Properties that hostsim derives itself, such as request.path and
+// response.code, may be overridden.
+func (s *Stream) SetProperty(path string, value []byte) {
+	s.worker.mu.Lock()
+	defer s.worker.mu.Unlock()
+	if path = wirePath(path); value == nil {
+		delete(s.properties, path)
+		return
+	}
+	s.setProperty(path, value)
+}
+
+func (s *Stream) setProperty(path string, value []byte) {
+	if s.properties == nil {
+		s.properties = map[string][]byte{}
+	}
+	s.properties[path] = value
+}
+
+// FilterState returns what the plugin stored by proxy_set_property under name, which is "wasm." and the plugin's path.
+func (s *Stream) FilterState(name string) ([]byte, bool) {
+	s.worker.mu.Lock()
+	defer s.worker.mu.Unlock()
+	v, ok := s.filterState[name]
+	return v, ok
+}
+
+// filterStatePrefix is what Envoy puts before the names that a plugin sets. Source: Envoy, CelStateKeyPrefix.
+const filterStatePrefix = "wasm."
+
+func callGetProperty(v *vm, a []uint64) Status {
+	path, ok := v.read(a[0], a[1])
+	if !ok {
+		return StatusInvalidMemoryAccess
+	}
+	c := v.target()
+	if c == nil {
+		return StatusNotFound
+	}
+	if s := c.stream; s != nil {
+		if value, ok := s.properties[string(path)]; ok {
+			return give(v, value, a[2], a[3])
+		}
+	}
+	if value, ok := v.host.properties[string(path)]; ok {
+		return give(v, value, a[2], a[3])
+	}
+	if value, ok := v.host.pluginProperty(path); ok {
+		return give(v, value, a[2], a[3])
+	}
+	if c.stream != nil {
+		if value, ok := c.stream.derivedProperty(path); ok {
+			return give(v, value, a[2], a[3])
+		}
+	}
+	return StatusNotFound
+}
+
+func callSetProperty(v *vm, a []uint64) Status {
+	path, ok1 := v.read(a[0], a[1])
+	value, ok2 := v.read(a[2], a[3])
+	if !ok1 || !ok2 {
+		return StatusInvalidMemoryAccess
+	}
+	s := v.stream()
+	if s == nil {
+		return StatusNotFound
+	}
+	if s.filterState == nil {
+		s.filterState = map[string][]byte{}
+	}
+	s.filterState[filterStatePrefix+string(path)] = bytes.Clone(value)
+	return StatusOK
+}
+
+func (h *Host) pluginProperty(path []byte) (string, bool) {
+	switch string(path) {
+	case "plugin_name":
+		return h.config.Name, true
+	case "plugin_root_id":
+		return h.config.RootID, true
+	case "plugin_vm_id":
+		return h.config.VMID, true
+	}
+	return "", false
+}
+
+// derivedProperty answers from the stream's own messages. Names and encodings: Envoy's attributes, as far as a plugin can
+// rely on them without a real connection.
+func (s *Stream) derivedProperty(path []byte) (string, bool) {
+	if rest, ok := bytes.CutPrefix(path, []byte("request\x00")); ok {
+		return s.requestProperty(rest)
+	}
+	if rest, ok := bytes.CutPrefix(path, []byte("response\x00")); ok {
+		return s.responseProperty(rest)
+	}
+	name := string(path)
+	if rest, ok := strings.CutPrefix(name, "filter_state\x00"); ok {
+		value, ok := s.filterState[rest]
+		return string(value), ok
+	}
+	// What the plugin itself has set is readable under the plugin's name for it, a single segment.
+	value, ok := s.filterState[filterStatePrefix+name]
+	return string(value), ok && !strings.Contains(name, "\x00")
+}
+
+// requestHeaderOf says which header a request property shows.
+var requestHeaderOf = map[string]string{"path": ":path", "url_path": ":path", "host": ":authority", "scheme": ":scheme",
+	"method": ":method", "id": "x-request-id", "referer": "referer", "useragent": "user-agent"}
+
+func (s *Stream) requestProperty(name []byte) (string, bool) {
+	if !s.request.hasHeaders {
+		return "", false
+	}
+	if header, ok := bytes.CutPrefix(name, []byte("headers\x00")); ok {
+		return s.request.headers.Get(string(header))
+	}
+	header, ok := requestHeaderOf[string(name)]
+	if !ok {
+		return "", false
+	}
+	value, ok := s.request.headers.Get(header)
+	if ok && string(name) == "url_path" {
+		value, _, _ = strings.Cut(value, "?")
+	}
+	return value, ok
+}
+
+func (s *Stream) responseProperty(name []byte) (string, bool) {
+	if !s.response.hasHeaders {
+		return "", false
+	}
+	if header, ok := bytes.CutPrefix(name, []byte("headers\x00")); ok {
+		return s.response.headers.Get(string(header))
+	}
+	if string(name) == "code" {
+		code, err := strconv.ParseInt(s.response.headers.Value(":status"), 10, 64)
+		return string(PropertyInt(code)), err == nil
+	}
+	return "", false
+}

@@ -1,0 +1,206 @@
+package hostsim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+)
+
+// vmContext is the context of every call into one virtual machine; host functions find it there.
+type vmContext struct {
+	context.Context
+	vm *vm
+}
+
+// guestContext is what the module knows by a context id: a plugin configuration or a stream.
+type guestContext struct {
+	id     uint32
+	root   *root
+	stream *Stream // nil for the plugin's own context
+}
+
+// vm is one instance of the module. Its worker's lock guards it.
+type vm struct {
+	host   *Host
+	worker int
+	ctx    *vmContext
+	mod    api.Module
+	mem    api.Memory
+	rng    *rand.ChaCha8
+
+	callbacks
+	allocator *export
+	all       []*export
+
+	phase     phase
+	lastMono  time.Duration
+	contexts  map[uint32]*guestContext
+	nextID    uint32
+	current   *guestContext
+	effective *guestContext
+	roots     []*root // the last one is in force
+	pending   []action
+	settling  bool
+	stopped   bool       // a local reply overrides the answer of the callback that sent it
+	stats     [3][]*stat // by metric type, in order of definition
+
+	hostCalls     []uint64 // by binding
+	unimplemented []uint64
+	dead          error
+	lastMemory    uint64
+}
+
+// newVM instantiates the module and runs its start functions. generation tells instances of one worker apart, so that
+// each has its own random numbers.
+func (h *Host) newVM(worker int, generation uint64) (*vm, error) {
+	v := &vm{
+		host: h, worker: worker,
+		contexts:      map[uint32]*guestContext{},
+		hostCalls:     make([]uint64, len(h.bindings)),
+		unimplemented: make([]uint64, len(h.bindings)),
+		nextID:        1,
+	}
+	v.ctx = &vmContext{Context: context.Background(), vm: v}
+	var seed [32]byte
+	fillSeed(&seed, h.config.Seed, worker, generation)
+	v.rng = rand.NewChaCha8(seed)
+
+	v.phase = phaseStart
+	defer func() { v.phase = phaseRun }()
+	mod, err := h.runtime.InstantiateModule(v.ctx, h.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return nil, fmt.Errorf("%w: instantiation: %w", ErrTrap, err)
+	}
+	v.mod, v.mem = mod, mod.Memory()
+	v.bind(h)
+	if err := v.runStart(); err != nil {
+		v.close()
+		return nil, fmt.Errorf("%w: start: %w", ErrTrap, err)
+	}
+	return v, nil
+}
+
+// runStart calls what initialises the module. Source: proxy-wasm-cpp-host, WasmBase::startVm.
+func (v *vm) runStart() error {
+	if v.initialize != nil {
+		if _, err := v.invoke(v.initialize); err != nil {
+			return err
+		}
+		if v.main == nil {
+			return nil
+		}
+		_, err := v.invoke(v.main, make([]uint64, v.main.params)...)
+		return err
+	}
+	if v.start != nil {
+		_, err := v.invoke(v.start)
+		return err
+	}
+	return nil
+}
+
+func (v *vm) close() {
+	if v.mod != nil {
+		v.lastMemory = v.memory()
+		_ = v.mod.Close(v.ctx)
+		v.mod = nil
+	}
+}
+
+func (v *vm) memory() uint64 {
+	if v.mod == nil || v.mem == nil {
+		return v.lastMemory
+	}
+	return uint64(v.mem.Size())
+}
+
+// invoke calls an export and returns its first result, or 0.
+func (v *vm) invoke(e *export, args ...uint64) (uint64, error) {
+	e.calls++
+	stack, fn := e.stack, e.fn
+	if e.busy {
+		// The export runs already, further down: its call engine must not be entered twice.
+		stack, fn = make([]uint64, len(e.stack)), v.mod.ExportedFunction(e.name)
+	} else {
+		e.busy = true
+		defer func() { e.busy = false }()
+	}
+	copy(stack, args)
+	if err := fn.CallWithStack(v.ctx, stack); err != nil {
+		return 0, err
+	}
+	if e.results == 0 {
+		return 0, nil
+	}
+	return stack[0], nil
+}
+
+// callback calls an export in the name of c, then does what the module asked to be done afterwards. When the module traps
+// the virtual machine is dead and the error wraps ErrTrap.
+func (v *vm) callback(c *guestContext, e *export, args ...uint64) (uint64, error) {
+	if v.dead != nil {
+		return 0, v.dead
+	}
+	outerCurrent, outerEffective := v.current, v.effective
+	v.current, v.effective = c, nil
+	v.stopped = false
+	result, err := v.invoke(e, args...)
+	v.current, v.effective = outerCurrent, outerEffective
+	if err != nil {
+		v.die(fmt.Errorf("%w in %s on worker %d: %w", ErrTrap, e.name, v.worker, err))
+		return 0, v.dead
+	}
+	return result, nil
+}
+
+// die ends the virtual machine. wazero would go on calling it; a gateway does not.
+func (v *vm) die(err error) {
+	v.dead = err
+	clear(v.pending)
+	v.pending = v.pending[:0]
+	v.host.log(v.worker, LogCritical, err.Error())
+	v.close()
+}
+
+// target is the context that a host call is about.
+func (v *vm) target() *guestContext {
+	if v.effective != nil {
+		return v.effective
+	}
+	return v.current
+}
+
+// stream is the stream that a host call is about, or nil.
+func (v *vm) stream() *Stream {
+	if c := v.target(); c != nil {
+		return c.stream
+	}
+	return nil
+}
+
+// newContext registers a context under the next free id. Source: proxy-wasm-cpp-host, WasmBase::allocContextId.
+func (v *vm) newContext(c *guestContext) {
+	for {
+		id := v.nextID
+		v.nextID++
+		if _, taken := v.contexts[id]; !taken && id != 0 {
+			c.id = id
+			v.contexts[id] = c
+			return
+		}
+	}
+}
+
+// monotonic is the module's monotonic clock. See monotonicStep.
+func (v *vm) monotonic() time.Duration {
+	now := v.host.clock.Monotonic()
+	if now <= v.lastMono {
+		now = v.lastMono + monotonicStep
+	}
+	v.lastMono = now
+	return now
+}

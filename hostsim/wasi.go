@@ -1,0 +1,227 @@
+package hostsim
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The WASI functions of a gateway: a clock, random numbers, environment, standard output and error as log lines, and no
+// files. Names, parameters and answers: proxy-wasm-cpp-host, include/proxy-wasm/exports.h and src/exports.cc.
+
+// wasiErrno answers the same always.
+func wasiErrno(errno uint32) func(*vm, []uint64) uint32 {
+	return func(*vm, []uint64) uint32 { return errno }
+}
+
+// wasiStdio answers success for standard output and error, where the call has nothing to do, and EBADF for all else.
+func wasiStdio(_ *vm, a []uint64) uint32 {
+	if fd := uint32(a[0]); fd != 1 && fd != 2 {
+		return errnoBadf
+	}
+	return errnoSuccess
+}
+
+var wasiFuncs = []hostFunc{
+	{name: "fd_write", params: "iiii", call: wasiWrite},
+	{name: "fd_read", params: "iiii", call: wasiErrno(errnoNosys)},
+	{name: "fd_seek", params: "iIii", call: wasiErrno(errnoSuccess)},
+	{name: "fd_close", params: "i", call: wasiErrno(errnoSuccess)},
+	{name: "fd_fdstat_get", params: "ii", call: wasiFdstat},
+	{name: "fd_fdstat_set_flags", params: "ii", call: wasiErrno(errnoNosys)},
+	{name: "environ_get", params: "ii", call: wasiEnviron},
+	{name: "environ_sizes_get", params: "ii", call: wasiEnvironSizes},
+	{name: "args_get", params: "ii", call: wasiErrno(errnoSuccess)},
+	{name: "args_sizes_get", params: "ii", call: wasiArgsSizes},
+	{name: "clock_time_get", params: "iIi", call: wasiClock},
+	{name: "random_get", params: "ii", call: wasiRandom},
+	{name: "sched_yield", call: wasiErrno(errnoSuccess)},
+	{name: "poll_oneoff", params: "iiii", call: wasiPoll},
+	{name: "proc_exit", params: "i", void: true, call: wasiExit},
+	{name: "path_open", params: "iiiiiIIii", call: wasiErrno(errnoNoent)},
+	{name: "fd_prestat_get", params: "ii", call: wasiErrno(errnoBadf)},
+	{name: "fd_prestat_dir_name", params: "iii", call: wasiErrno(errnoNosys)},
+
+	{name: "fd_fdstat_set_rights", params: "iII", call: wasiStdio},
+	{name: "clock_res_get", params: "ii", call: wasiClockRes},
+	{name: "fd_advise", params: "iIIi", call: wasiErrno(errnoSuccess)},
+	{name: "fd_allocate", params: "iII", call: wasiStdio},
+	{name: "fd_datasync", params: "i", call: wasiStdio},
+	{name: "fd_filestat_get", params: "ii", call: wasiErrno(errnoBadf)},
+	{name: "fd_filestat_set_size", params: "iI", call: wasiStdio},
+	{name: "fd_filestat_set_times", params: "iIIi", call: wasiStdio},
+	{name: "fd_pread", params: "iiiIi", call: wasiErrno(errnoNosys)},
+	{name: "fd_pwrite", params: "iiiIi", call: func(v *vm, a []uint64) uint32 {
+		return wasiWrite(v, []uint64{a[0], a[1], a[2], a[4]})
+	}},
+	{name: "fd_readdir", params: "iiiIi", call: wasiErrno(errnoNotdir)},
+	{name: "fd_renumber", params: "ii", call: wasiErrno(errnoNotsup)},
+	{name: "fd_sync", params: "i", call: wasiStdio},
+	{name: "fd_tell", params: "ii", call: wasiTell},
+	{name: "path_create_directory", params: "iii", call: wasiErrno(errnoNotsup)},
+	{name: "path_filestat_get", params: "iiiii", call: wasiErrno(errnoNotsup)},
+	{name: "path_filestat_set_times", params: "iiiiIIi", call: wasiErrno(errnoNotsup)},
+	{name: "path_link", params: "iiiiiii", call: wasiErrno(errnoNotsup)},
+	{name: "path_readlink", params: "iiiiii", call: wasiErrno(errnoNotsup)},
+	{name: "path_remove_directory", params: "iii", call: wasiErrno(errnoNotsup)},
+	{name: "path_rename", params: "iiiiii", call: wasiErrno(errnoNotsup)},
+	{name: "path_symlink", params: "iiiii", call: wasiErrno(errnoNotsup)},
+	{name: "path_unlink_file", params: "iii", call: wasiErrno(errnoNotsup)},
+	{name: "sock_accept", params: "iii", call: wasiErrno(errnoNotsup)},
+	{name: "sock_recv", params: "iiiiii", call: wasiErrno(errnoNotsup)},
+	{name: "sock_send", params: "iiiii", call: wasiErrno(errnoNotsup)},
+	{name: "sock_shutdown", params: "ii", call: wasiErrno(errnoNotsup)},
+}
+
+// wasiWrite makes one log entry of one write, at level info for standard output and error for standard error.
+func wasiWrite(v *vm, a []uint64) uint32 {
+	level := LogInfo
+	switch uint32(a[0]) {
+	case 1:
+	case 2:
+		level = LogError
+	default:
+		return errnoBadf
+	}
+	var text strings.Builder
+	for i := range uint64(uint32(a[2])) {
+		at := uint32(a[1]) + uint32(8*i)
+		ptr, ok1 := v.mem.ReadUint32Le(at)
+		size, ok2 := v.mem.ReadUint32Le(at + 4)
+		part, ok3 := v.mem.Read(ptr, size)
+		if !ok1 || !ok2 || !ok3 {
+			return errnoFault
+		}
+		text.Write(part)
+	}
+	if text.Len() > 0 {
+		v.host.log(v.worker, level, strings.TrimSuffix(text.String(), "\n"))
+	}
+	if !v.putU32(a[3], uint32(text.Len())) {
+		return errnoFault
+	}
+	return errnoSuccess
+}
+
+// wasiFdstat describes standard output and error as writable and nothing else.
+func wasiFdstat(v *vm, a []uint64) uint32 {
+	if errno := wasiStdio(v, a); errno != errnoSuccess {
+		return errno
+	}
+	const rightWrite = 64
+	at := a[1]
+	if !v.putU64(at, 0) || !v.putU64(at+8, rightWrite) || !v.putU64(at+16, 0) {
+		return errnoFault
+	}
+	return errnoSuccess
+}
+
+func wasiTell(v *vm, a []uint64) uint32 {
+	if errno := wasiStdio(v, a); errno != errnoSuccess {
+		return errno
+	}
+	if !v.putU64(a[1], 0) {
+		return errnoFault
+	}
+	return errnoSuccess
+}
+
+// environment is the module's environment as NAME=value, each ended by a zero byte, in the order of names.
+func (v *vm) environment() []string {
+	env := v.host.config.Env
+	out := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name]+"\x00")
+	}
+	return out
+}
+
+func wasiEnvironSizes(v *vm, a []uint64) uint32 {
+	env := v.environment()
+	if !v.putU32(a[0], uint32(len(env))) || !v.putU32(a[1], uint32(len(strings.Join(env, "")))) {
+		return errnoFault
+	}
+	return errnoSuccess
+}
+
+func wasiEnviron(v *vm, a []uint64) uint32 {
+	array, buf := a[0], uint32(a[1])
+	for _, entry := range v.environment() {
+		if !v.putU32(array, buf) || !v.mem.WriteString(buf, entry) {
+			return errnoFault
+		}
+		array += 4
+		buf += uint32(len(entry))
+	}
+	return errnoSuccess
+}
+
+func wasiArgsSizes(v *vm, a []uint64) uint32 {
+	if !v.putU32(a[0], 0) || !v.putU32(a[1], 0) {
+		return errnoFault
+	}
+	return errnoSuccess
+}
+
+// The clocks that a gateway has.
+const (
+	clockRealtime  = 0
+	clockMonotonic = 1
+)
+
+func wasiClock(v *vm, a []uint64) uint32 {
+	var now uint64
+	switch uint32(a[0]) {
+	case clockRealtime:
+		now = uint64(v.host.clock.Now().UnixNano())
+	case clockMonotonic:
+		now = uint64(v.monotonic())
+	default:
+		return errnoNotsup
+	}
+	if !v.putU64(a[2], now) {
+		return errnoFault
+	}
+	return errnoSuccess
+}
+
+func wasiClockRes(v *vm, a []uint64) uint32 {
+	if uint32(a[0]) > clockMonotonic {
+		return errnoNotsup
+	}
+	if !v.putU64(a[1], 1) {
+		return errnoFault
+	}
+	return errnoSuccess
+}
+
+// maxRandom bounds one request for random bytes. Source: proxy-wasm-cpp-host, wasi_unstable_random_get.
+const maxRandom = 64 << 10
+
+func wasiRandom(v *vm, a []uint64) uint32 {
+	if uint32(a[1]) > maxRandom {
+		return errnoInval
+	}
+	buf, ok := v.read(a[0], a[1])
+	if !ok {
+		return errnoFault
+	}
+	_, _ = v.rng.Read(buf)
+	return errnoSuccess
+}
+
+// wasiPoll returns at once and never reports an event, on the gateways where it does not fail.
+func wasiPoll(v *vm, a []uint64) uint32 {
+	if errno := v.host.config.Profile.PollErrno; errno != errnoSuccess {
+		return errno
+	}
+	if !v.putU32(a[3], 0) {
+		return errnoFault
+	}
+	return errnoSuccess
+}
+
+var errExit = errors.New("the module called proc_exit")
+
+func wasiExit(*vm, []uint64) uint32 { panic(errExit) }

@@ -1,0 +1,112 @@
+package hostsim
+
+import (
+	"sync"
+	"time"
+)
+
+// Worker is one virtual machine and the thread that owns it. Its methods and those of its streams are safe for concurrent
+// use: calls take turns.
+type Worker struct {
+	host  *Host
+	index int
+
+	mu         sync.Mutex
+	vm         *vm
+	open       int
+	generation uint64
+	reloadAt   time.Duration // monotonic; no reload before it
+	past       Counters      // of virtual machines that are gone
+}
+
+// Index is the worker's number, or MainThread.
+func (w *Worker) Index() int { return w.index }
+
+// OpenStreams is the number of streams begun and not yet ended.
+func (w *Worker) OpenStreams() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open
+}
+
+// Err is nil while the virtual machine lives, and else the trap that killed it, wrapped in ErrTrap.
+func (w *Worker) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.vm.dead
+}
+
+// Memory is the size of the module's linear memory in bytes. It never shrinks, but for a virtual machine's replacement.
+func (w *Worker) Memory() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.vm.memory()
+}
+
+// boot gives the worker a virtual machine with the host's current configuration. On failure the old one, if any, stays.
+func (w *Worker) boot() error {
+	v, err := w.host.newVM(w.index, w.generation)
+	if err != nil {
+		return err
+	}
+	w.generation++
+	if err := v.addRoot(w.host.pluginConfig()); err != nil {
+		v.close()
+		return err
+	}
+	if w.vm != nil {
+		w.past.add(w.vm)
+	}
+	w.vm = v
+	return nil
+}
+
+// serving is the virtual machine for a new stream, or nil on a crashed worker. With FailReload it is built anew, lazily
+// as in Envoy: no ticks run on a crashed worker until its next request.
+func (w *Worker) serving() *vm {
+	if w.vm.dead == nil {
+		return w.vm
+	}
+	if w.host.config.FailurePolicy != FailReload {
+		return nil
+	}
+	now := w.host.clock.Monotonic()
+	if now < w.reloadAt {
+		return nil
+	}
+	if err := w.boot(); err != nil {
+		w.reloadAt = now + w.host.config.ReloadBackoff
+		w.host.log(w.index, LogError, "reload failed: "+err.Error())
+		return nil
+	}
+	return w.vm
+}
+
+// Counters returns what this worker has counted, over all its virtual machines so far.
+func (w *Worker) Counters() Counters {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var c Counters
+	c.merge(w.past)
+	c.add(w.vm)
+	return c
+}
+
+// tickAt fires the worker's first tick if it falls at or before now.
+func (w *Worker) tickAt(now time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r := w.vm.nextTick(); r != nil && r.next <= now {
+		w.vm.tickRoot(r)
+	}
+}
+
+// nextTick is the monotonic time of the worker's first tick.
+func (w *Worker) nextTick() (time.Duration, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r := w.vm.nextTick(); r != nil {
+		return r.next, true
+	}
+	return 0, false
+}

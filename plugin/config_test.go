@@ -1,0 +1,273 @@
+package plugin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+func TestParseConfigDefaults(t *testing.T) {
+	c, err := ParseConfig([]byte(`{"replicas":["10.0.0.1:8000",{"address":"[FD00::2]:8000","weight":2,"state":"draining"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaultConfig()
+	want.sum = c.sum
+	want.Pools = []PoolConfig{{Name: "default", Members: []policy.Member{
+		{Address: "10.0.0.1:8000", Weight: 1},
+		{Address: "[fd00::2]:8000", Weight: 2, State: policy.Draining},
+	}}}
+	if !reflect.DeepEqual(*c, want) {
+		t.Errorf("got  %+v\nwant %+v", *c, want)
+	}
+	if c.Session.IdleTimeout != 2*time.Hour || c.Session.MaxSessions != 100_000 || c.Target.Spares != 2 {
+		t.Errorf("documented defaults changed: %+v", c)
+	}
+}
+
+func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
+	c, err := ParseConfig([]byte(`{
+		"pools": [
+			{"name": "a", "cluster": "vllm-a", "replicas": ["10.0.0.1:1"]},
+			{"name": "b", "cluster": "vllm-b", "replicas": []}],
+		"session": {"headers": ["X-My-Session"], "preset": "agents", "scope_headers": ["X-Tenant"],
+			"idle_timeout": "90s", "max_sessions": 7, "max_id_bytes": 8},
+		"target": {"header": "X-Host", "encoding": "base64"},
+		"release": {"path": "", "secret": "s"},
+		"debug_headers": true,
+		"decision_log": {"enabled": true, "sample": 0.25, "level": "warn"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Pools) != 2 || c.Pools[1].Cluster != "vllm-b" || len(c.Pools[1].Members) != 0 {
+		t.Errorf("pools: %+v", c.Pools)
+	}
+	s := c.Session
+	if s.Headers[0] != "x-my-session" || !slices.Contains(s.Headers, "x-litellm-session-id") ||
+		s.ScopeHeaders[0] != "x-tenant" || s.IdleTimeout != 90*time.Second || s.MaxSessions != 7 || s.MaxIDBytes != 8 {
+		t.Errorf("session: %+v", s)
+	}
+	if c.Target != (TargetConfig{Header: "x-host", Base64: true}) {
+		t.Errorf("target: %+v", c.Target)
+	}
+	if c.Release.Path != "" || c.Release.Secret != "s" || !c.DebugHeaders || c.DecisionLog != (DecisionLogConfig{true, 0.25, "warn"}) {
+		t.Errorf("rest: %+v", c)
+	}
+}
+
+// refused holds configurations that must be refused and what the line must say.
+var refused = []struct{ config, says string }{
+	{``, "empty"},
+	{`   `, "empty"},
+	{`[]`, "(whole configuration): a list where an object belongs"},
+	{"{\n  \"replicas\": [\"10.0.0.1:1\",]\n}", "line 2, column 29"},
+	{`{}`, `replicas: missing; allowed: a list of addresses such as ["10.0.0.1:8000"], or "pools"`},
+	{`{"replicas":["10.0.0.1:1"],"sesion":{}}`, `sesion: unknown key; did you mean "session"?; allowed: policy, replicas,`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"idle_timout":"1h"}}`, `session.idle_timout: unknown key; did you mean "idle_timeout"?`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"idle_timeout":7200}}`, `session.idle_timeout: 7200 is no duration in range; allowed: a string such as "90s"`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"idle_timeout":"1ms"}}`, "from 100ms to 8760h0m0s"},
+	{`{"replicas":["10.0.0.1:1"],"session":{"max_sessions":0}}`, "session.max_sessions: 0 is out of range; allowed: a whole number from 1 to 10000000"},
+	{`{"replicas":["10.0.0.1:1"],"session":{"max_sessions":1.5}}`, "1.5 is out of range"},
+	{`{"replicas":["10.0.0.1:1"],"session":{"max_id_bytes":"8"}}`, `"8" is out of range`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"headers":[]}}`, "session.headers: empty"},
+	{`{"replicas":["10.0.0.1:1"],"session":{"headers":["x y"]}}`, `session.headers[0]: "x y" is no header name`},
+	{`{"replicas":["10.0.0.1:1"],"session":null}`, "session: null where an object belongs"},
+	{`{"replicas":["vllm-0:8000"]}`, `replicas[0]: "vllm-0:8000" is not an address; allowed: IP:PORT or [IPv6]:PORT`},
+	{`{"replicas":["10.0.0.1"]}`, `replicas[0]: "10.0.0.1" is not an address`},
+	{`{"replicas":["10.0.0.1:0"]}`, "is not an address"},
+	{`{"replicas":["[fe80::1%eth0]:80"]}`, "is not an address"},
+	{`{"replicas":["10.0.0.1:1","10.0.0.2:1","10.0.0.1:1"]}`, `replicas[2]: "10.0.0.1:1" is listed twice`},
+	{`{"replicas":[{"weight":1}]}`, "replicas[0].address: missing"},
+	{`{"replicas":[{"address":"10.0.0.1:1","weight":0}]}`, "replicas[0].weight: 0 is out of range"},
+	{`{"replicas":[{"address":"10.0.0.1:1","state":"drain"}]}`, `did you mean "draining"?; allowed: active, draining, unhealthy`},
+	{`{"replicas":"10.0.0.1:1"}`, "replicas: a string where a list belongs"},
+	{`{"replicas":["10.0.0.1:1"],"replicas":["10.0.0.1:1"]}`, "replicas: given twice"},
+	{`{"replicas":["10.0.0.1:1"],"pools":[{"name":"a","replicas":[]}]}`, "pools: given beside"},
+	{`{"pools":[]}`, "pools: empty"},
+	{`{"pools":[{"replicas":[]}]}`, "pools[0].name: missing"},
+	{`{"pools":[{"name":"a"}]}`, "pools[0].replicas: missing"},
+	{`{"pools":[{"name":"a/b","replicas":[]}]}`, `pools[0].name: "a/b" is no name`},
+	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"a","cluster":"y","replicas":[]}]}`, `pools[1].name: "a" is the name of another pool`},
+	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"b","cluster":"x","replicas":[]}]}`, `pools[1].cluster: "x" belongs to another pool`},
+	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"b","replicas":[]}]}`, "pools[1].cluster: missing"},
+	{`{"replicas":["10.0.0.1:1"],"policy":"sticky"}`, `policy: "sticky" is an unknown value; allowed: sticky_least_loaded`},
+	{`{"replicas":["10.0.0.1:1"],"target":{"spares":9}}`, "target.spares: 9 is out of range; allowed: a whole number from 0 to 8"},
+	{`{"replicas":["10.0.0.1:1"],"target":{"encoding":"base64","spares":1}}`, "target.spares: given with base64"},
+	{`{"replicas":["10.0.0.1:1"],"release":{"path":"finish"}}`, `release.path: "finish" is not a path`},
+	{`{"replicas":["10.0.0.1:1"],"debug_headers":"yes"}`, "debug_headers: a string where a boolean belongs"},
+	{`{"replicas":["10.0.0.1:1"],"decision_log":{"sample":2}}`, "decision_log.sample: 2 is out of range; allowed: a number from 0 to 1"},
+}
+
+func TestParseConfigRefusesInOneLine(t *testing.T) {
+	for _, r := range refused {
+		_, err := ParseConfig([]byte(r.config))
+		switch {
+		case err == nil:
+			t.Errorf("%s: accepted", r.config)
+		case !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), r.says) || !strings.Contains(err.Error(), "; allowed: "):
+			t.Errorf("%s:\n got %q\nwant %q in it", r.config, err, r.says)
+		case strings.Contains(err.Error(), "\n"):
+			t.Errorf("%s: more than one line: %q", r.config, err)
+		}
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	for _, r := range refused {
+		f.Add([]byte(r.config))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := ParseConfig(text)
+		if (c == nil) == (err == nil) {
+			t.Fatalf("config %v, error %v", c, err)
+		}
+		if err != nil && strings.ContainsAny(err.Error(), "\n\r") {
+			t.Fatalf("more than one line: %q", err)
+		}
+	})
+}
+
+func readSchema(t *testing.T) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile("config.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// What editors are told and what the parser takes must not drift apart.
+func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
+	schema := readSchema(t)
+	const base = `{"replicas":["10.0.0.1:1"]`
+	objects := map[string]struct {
+		schema any
+		probe  string // a configuration with the unknown key "?" in the object
+	}{
+		"":             {schema, base + `,"?":1}`},
+		"pools[]":      {at(schema, "properties", "pools", "items"), `{"pools":[{"?":1}]}`},
+		"replicas[]":   {at(schema, "$defs", "replicas", "items", "oneOf", "1"), `{"replicas":[{"?":1}]}`},
+		"session":      {at(schema, "properties", "session"), base + `,"session":{"?":1}}`},
+		"target":       {at(schema, "properties", "target"), base + `,"target":{"?":1}}`},
+		"release":      {at(schema, "properties", "release"), base + `,"release":{"?":1}}`},
+		"decision_log": {at(schema, "properties", "decision_log"), base + `,"decision_log":{"?":1}}`},
+	}
+	for name, o := range objects {
+		var inSchema []string
+		for key := range at(o.schema, "properties").(map[string]any) {
+			inSchema = append(inSchema, key)
+		}
+		_, err := ParseConfig([]byte(o.probe))
+		_, allowed, _ := strings.Cut(fmt.Sprint(err), "; allowed: ")
+		inParser := strings.Split(allowed, ", ")
+		slices.Sort(inSchema)
+		slices.Sort(inParser)
+		if !slices.Equal(inSchema, inParser) {
+			t.Errorf("%q: schema has %v, parser has %v", name, inSchema, inParser)
+		}
+		if closed, _ := at(o.schema, "additionalProperties").(bool); closed || at(o.schema, "additionalProperties") == nil {
+			t.Errorf("%q: the schema lets unknown keys pass", name)
+		}
+	}
+}
+
+func at(v any, path ...string) any {
+	for _, p := range path {
+		switch c := v.(type) {
+		case map[string]any:
+			v = c[p]
+		case []any:
+			v = c[p[0]-'0']
+		}
+	}
+	return v
+}
+
+// The defaults that the schema tells are those that the parser uses: a
+// configuration that spells them all out equals one that gives none.
+func TestSchemaDefaultsAreTheParsers(t *testing.T) {
+	spelled := map[string]any{"replicas": []string{"10.0.0.1:1"}}
+	for key, v := range at(readSchema(t), "properties").(map[string]any) {
+		if d, ok := at(v, "default").(any); ok && d != nil {
+			spelled[key] = d
+		}
+		properties, ok := at(v, "properties").(map[string]any)
+		if !ok {
+			continue
+		}
+		object := map[string]any{}
+		for k, v := range properties {
+			if d := at(v, "default"); d != nil {
+				object[k] = d
+			}
+		}
+		spelled[key] = object
+	}
+	text, err := json.Marshal(spelled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ParseConfig(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	want, _ := ParseConfig([]byte(`{"replicas":["10.0.0.1:1"]}`))
+	got.sum, want.sum = 0, 0
+	got.Session.ScopeHeaders = nil // [] is the same as none
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// rulesBeyondSchema are refusals that a JSON schema cannot express.
+var rulesBeyondSchema = []string{
+	"line 2", "empty; allowed: a JSON", "given twice", "listed twice", "another pool", "given with base64",
+	"no duration in range", "pools[1].cluster: missing", `"10.0.0.1:0"`,
+}
+
+func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile("config.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(text string) error {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			return err
+		}
+		return schema.Validate(v)
+	}
+	for _, r := range refused {
+		_, err := ParseConfig([]byte(r.config))
+		beyond := slices.ContainsFunc(rulesBeyondSchema, func(s string) bool { return strings.Contains(fmt.Sprint(err), s) })
+		if !beyond && check(r.config) == nil {
+			t.Errorf("the schema accepts what the parser refuses: %s", r.config)
+		}
+	}
+	for _, good := range []string{
+		`{"replicas":["10.0.0.1:8000","[fd00::2]:8000"]}`,
+		`{"replicas":[{"address":"10.0.0.1:8000","weight":2,"state":"unhealthy"}],"session":{"preset":"agents"}}`,
+		`{"pools":[{"name":"a","cluster":"x","replicas":[]}],"target":{"encoding":"base64"},"release":{"path":""}}`,
+	} {
+		if err := check(good); err != nil {
+			t.Errorf("the schema refuses %s: %v", good, err)
+		}
+		if _, err := ParseConfig([]byte(good)); err != nil {
+			t.Errorf("the parser refuses %s: %v", good, err)
+		}
+	}
+}

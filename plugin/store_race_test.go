@@ -1,0 +1,373 @@
+package plugin
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// interleave runs the functions as workers of one gateway: one at a time, and a
+// seeded choice of who goes on before each access to shared data. The same seed
+// gives the same order. A worker that kill picks ends there, as a VM does that
+// traps.
+func interleave(data *memoryData, seed uint64, kill func(*rand.Rand) bool, workers ...func()) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	type killed struct{}
+	turns := make([]chan struct{}, len(workers))
+	yielded := make(chan bool) // true: the worker has ended
+	var current int
+	data.before = func() {
+		me := current
+		yielded <- false
+		<-turns[me]
+		if kill != nil && kill(rng) {
+			panic(killed{})
+		}
+	}
+	for i, work := range workers {
+		turns[i] = make(chan struct{})
+		go func() {
+			<-turns[i]
+			defer func() {
+				if r := recover(); r != nil {
+					if _, ok := r.(killed); !ok {
+						panic(r)
+					}
+				}
+				yielded <- true
+			}()
+			work()
+		}()
+	}
+	running := make([]int, len(workers))
+	for i := range running {
+		running[i] = i
+	}
+	for len(running) > 0 {
+		pick := rng.IntN(len(running))
+		current = running[pick]
+		turns[current] <- struct{}{}
+		if <-yielded {
+			running = append(running[:pick], running[pick+1:]...)
+		}
+	}
+	data.before = nil
+}
+
+func addresses(n int) (members []policy.Member) {
+	for i := range n {
+		members = append(members, policy.Member{Address: fmt.Sprintf("10.0.0.%d:8000", i+1), Weight: 1})
+	}
+	return members
+}
+
+func testSession(maxSessions int) SessionConfig {
+	return SessionConfig{IdleTimeout: time.Hour, MaxSessions: maxSessions}
+}
+
+// openStore is a worker's store on the data, configured with the members.
+func openStore(t testing.TB, data *memoryData, members []policy.Member, config uint64, session SessionConfig) *store {
+	t.Helper()
+	s := newStore(data, PoolConfig{Name: "p", Members: members}, session, config)
+	if !s.adopt() {
+		t.Fatal("shared data does not answer")
+	}
+	return s
+}
+
+func keyOf(id string) policy.Key { return policy.NewKey(policy.Secret{1}, []byte(id)) }
+
+// mustBalance fails unless each replica's count is the number of pins on it.
+func mustBalance(t *testing.T, data *memoryData, s *store, when string) {
+	t.Helper()
+	s.refresh()
+	pins := map[uint32]uint32{}
+	for _, p := range data.pins("p") {
+		pins[p.Replica]++
+	}
+	for i := range s.view.List {
+		c := &s.view.List[i]
+		if c.Open != pins[c.ID] {
+			t.Fatalf("%s: %s counts %d open sessions, %d are pinned there", when, c.Address, c.Open, pins[c.ID])
+		}
+		delete(pins, c.ID)
+	}
+	if len(pins) > 0 {
+		t.Fatalf("%s: pins on replicas that are not listed: %v", when, pins)
+	}
+}
+
+// vllm-project/aibrix#2422: a burst of first turns all saw the same counters.
+func TestConcurrentPlacementIsExact(t *testing.T) {
+	for seed := range uint64(200) {
+		data := newMemoryData()
+		stores := make([]*store, 4)
+		for w := range stores {
+			stores[w] = openStore(t, data, addresses(3), 1, testSession(1000))
+		}
+		workers := make([]func(), len(stores))
+		for w, s := range stores {
+			workers[w] = func() {
+				for i := range 15 {
+					if d, ok := s.turn(keyOf(fmt.Sprint(w, "/", i)), 1000); !ok || d.Reason != policy.Placed {
+						t.Errorf("seed %d: %+v, ok %v", seed, d, ok)
+					}
+				}
+			}
+		}
+		interleave(data, seed, nil, workers...)
+		mustBalance(t, data, stores[0], fmt.Sprint("seed ", seed))
+		for i := range stores[0].view.List {
+			if got := stores[0].view.List[i].Open; got != 20 {
+				t.Fatalf("seed %d: 60 sessions on 3 replicas, one has %d", seed, got)
+			}
+		}
+	}
+}
+
+// All first turns of one session, whichever workers they meet, end on one replica.
+func TestRacingFirstTurnsAgree(t *testing.T) {
+	for seed := range uint64(500) {
+		data := newMemoryData()
+		homes := make([]uint32, 4)
+		var stores []*store
+		var workers []func()
+		for w := range homes {
+			s := openStore(t, data, addresses(4), 1, testSession(1000))
+			stores = append(stores, s)
+			workers = append(workers, func() {
+				d, ok := s.turn(keyOf("s"), 1000)
+				if !ok {
+					t.Errorf("seed %d: not recorded", seed)
+				}
+				homes[w] = d.Replica
+			})
+		}
+		interleave(data, seed, nil, workers...)
+		for _, h := range homes {
+			if h == 0 || h != homes[0] {
+				t.Fatalf("seed %d: one session, homes %v", seed, homes)
+			}
+		}
+		mustBalance(t, data, stores[0], fmt.Sprint("seed ", seed))
+	}
+}
+
+// mix is a worker's random life: turns, releases, sweeps, membership.
+func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
+	return func() {
+		for range steps {
+			*clock += int64(rng.IntN(int(time.Minute.Milliseconds())))
+			key := keyOf(fmt.Sprint(rng.IntN(12)))
+			switch rng.IntN(10) {
+			case 0, 1:
+				s.finish(key.Hash)
+			case 2:
+				s.sweepNext(*clock)
+			case 3:
+				members := addresses(1 + rng.IntN(4))
+				members[0].State = policy.State(rng.IntN(3))
+				s.members, s.config = members, rng.Uint64()
+				s.adopt()
+			case 4:
+				s.forgetRemoved(nil)
+			case 5:
+				s.touch(key.Hash, uint32(1+rng.IntN(4)), *clock)
+			default:
+				s.turn(key, *clock)
+			}
+		}
+	}
+}
+
+func TestCountsEqualPinsAfterAnyRace(t *testing.T) {
+	const hour = int64(time.Hour / time.Millisecond)
+	for seed := range uint64(2000) {
+		data := newMemoryData()
+		clock := hour
+		session := testSession(8 + int(seed%8)) // small enough to be full at times
+		session.IdleTimeout = 10 * time.Minute
+		var stores []*store
+		var workers []func()
+		for w := range 3 {
+			s := openStore(t, data, addresses(3), 1, session)
+			stores = append(stores, s)
+			workers = append(workers, mix(s, rand.New(rand.NewPCG(seed, uint64(w))), 12, &clock))
+		}
+		interleave(data, seed, nil, workers...)
+		mustBalance(t, data, stores[0], fmt.Sprint("seed ", seed))
+		if n := len(data.pins("p")); n > session.MaxSessions {
+			t.Fatalf("seed %d: %d pins, at most %d allowed", seed, n, session.MaxSessions)
+		}
+		for w, s := range stores {
+			if n := s.stats.faults[faultCount]; n > 0 {
+				t.Fatalf("seed %d, worker %d: %d counts would have gone below zero", seed, w, n)
+			}
+		}
+	}
+}
+
+// A VM that dies in the middle leaves counts off by what it had under way;
+// reconcile finds that and nothing else.
+func TestReconcileRepairsWhatADeadWorkerLeft(t *testing.T) {
+	drifted := 0
+	for seed := range uint64(500) {
+		data := newMemoryData()
+		clock := int64(1e6)
+		var workers []func()
+		for w := range 3 {
+			s := openStore(t, data, addresses(3), 1, testSession(100))
+			workers = append(workers, mix(s, rand.New(rand.NewPCG(seed, uint64(w))), 8, &clock))
+		}
+		interleave(data, seed, func(r *rand.Rand) bool { return r.IntN(40) == 0 }, workers...)
+		s := openStore(t, data, addresses(3), 1, testSession(100))
+		if s.reconcile() != 0 {
+			t.Fatalf("seed %d: repaired on the first look, which may have been a placement under way", seed)
+		}
+		if s.reconcile() > 0 {
+			drifted++
+		}
+		mustBalance(t, data, s, fmt.Sprint("seed ", seed))
+		if s.reconcile(); s.reconcile() != 0 {
+			t.Fatalf("seed %d: repaired again what was right", seed)
+		}
+	}
+	if drifted == 0 {
+		t.Error("no run left a count to repair: the test shows nothing")
+	}
+}
+
+func TestReconcileLeavesALiveWorkerAlone(t *testing.T) {
+	for seed := range uint64(300) {
+		data := newMemoryData()
+		clock := int64(1e6)
+		busy := openStore(t, data, addresses(3), 1, testSession(100))
+		repairer := openStore(t, data, addresses(3), 1, testSession(100))
+		done := false
+		interleave(data, seed, nil,
+			func() {
+				mix(busy, rand.New(rand.NewPCG(seed, 0)), 30, &clock)()
+				done = true
+			},
+			func() {
+				// Passes are a tick apart: a step that was under way at one has
+				// ended before the next.
+				for last := int64(0); !done; data.before() {
+					if clock-last > 2*time.Minute.Milliseconds() {
+						last = clock
+						repairer.reconcile()
+					}
+				}
+			})
+		mustBalance(t, data, busy, fmt.Sprint("seed ", seed))
+	}
+}
+
+// Shared data that fails, at any access, costs a pin and nothing else: counts
+// are right again after a repair, and no turn panics.
+func TestFailingSharedDataFailsOpen(t *testing.T) {
+	for seed := range uint64(300) {
+		data := newMemoryData()
+		clock := int64(1e6)
+		rng := rand.New(rand.NewPCG(seed, 9))
+		s := openStore(t, data, addresses(3), 1, testSession(100))
+		data.refuse = func(key string, _ bool) error {
+			if rng.IntN(5) == 0 {
+				return errRefused
+			}
+			return nil
+		}
+		mix(s, rand.New(rand.NewPCG(seed, 0)), 60, &clock)()
+		data.refuse = nil
+		s.reconcile()
+		s.reconcile()
+		mustBalance(t, data, s, fmt.Sprint("seed ", seed))
+	}
+}
+
+// Kong/ngx_wasm_module#287: a host that drops values makes the pool empty, no
+// more.
+func TestLostValuesAreAnEmptyPool(t *testing.T) {
+	data := newMemoryData()
+	s := openStore(t, data, addresses(3), 1, testSession(100))
+	for i := range 10 {
+		s.turn(keyOf(fmt.Sprint(i)), 1000)
+	}
+	clear(data.values)
+	clear(data.cas)
+	for i := range 9 {
+		d, ok := s.turn(keyOf(fmt.Sprint(i)), 2000)
+		if !ok || d.Reason != policy.Placed {
+			t.Fatalf("turn %d after the loss: %+v, ok %v", i, d, ok)
+		}
+	}
+	mustBalance(t, data, s, "after the loss")
+	for i := range s.view.List {
+		if s.view.List[i].Open != 3 {
+			t.Errorf("%s has %d of 9 sessions", s.view.List[i].Address, s.view.List[i].Open)
+		}
+	}
+}
+
+func TestForeignSchemaIsLeftAlone(t *testing.T) {
+	data := newMemoryData()
+	s := openStore(t, data, addresses(3), 1, testSession(100))
+	for key := range data.values {
+		data.values[key][0] = schemaVersion + 1
+	}
+	before := fmt.Sprint(data.values)
+	if d, ok := s.turn(keyOf("a"), 1000); ok {
+		t.Errorf("decided by data of another schema: %+v", d)
+	}
+	if after := fmt.Sprint(data.values); after != before {
+		t.Error("wrote over data of another schema")
+	}
+	if s.stats.faults[faultSchema] == 0 {
+		t.Error("not counted")
+	}
+}
+
+// envoyproxy/envoy#28339: shared data cannot delete, so keys must not grow with
+// the sessions ever seen.
+func TestKeysDoNotGrowWithSessions(t *testing.T) {
+	data := newMemoryData()
+	s := openStore(t, data, addresses(3), 1, testSession(1000))
+	for i := range 20_000 {
+		key := keyOf(fmt.Sprint(i))
+		s.turn(key, int64(i))
+		s.finish(key.Hash)
+	}
+	if keys, most := len(data.values), int(s.view.shards)+1; keys > most {
+		t.Errorf("%d keys for %d shards", keys, most)
+	}
+	for key, v := range data.values {
+		if strings.Contains(key, "/s/") && len(v) > 1+pinSize {
+			t.Errorf("%s holds %d bytes of ended sessions", key, len(v))
+		}
+	}
+}
+
+// haproxy/haproxy#842: a pin is to a replica, not to a place in a list.
+func TestPinsSurviveAChangedConfiguration(t *testing.T) {
+	data := newMemoryData()
+	s := openStore(t, data, addresses(3), 1, testSession(1000))
+	homes := map[string]uint32{}
+	for i := range 100 {
+		id := fmt.Sprint(i)
+		d, _ := s.turn(keyOf(id), 1000)
+		homes[id] = d.Replica
+	}
+	shuffled := addresses(4)
+	shuffled[0], shuffled[3] = shuffled[3], shuffled[0]
+	// Ten times the sessions would make more shards of a new pool.
+	s = openStore(t, data, shuffled, 2, testSession(10_000))
+	for id, home := range homes {
+		if d, _ := s.turn(keyOf(id), 2000); d.Replica != home || d.Reason != policy.Pinned {
+			t.Fatalf("session %s was on %d, is on %d (%v)", id, home, d.Replica, d.Reason)
+		}
+	}
+}

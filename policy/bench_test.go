@@ -1,0 +1,97 @@
+package policy_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// id is as long as the ids that clients send: a UUID.
+var id = []byte("018f3c5e-7d2a-7b31-9c44-5a1f0e6b2d90")
+
+// busy returns n replicas with about eight open sessions each.
+func busy(n int) *policy.Replicas {
+	r := &policy.Replicas{}
+	var ms []policy.Member
+	for i := range n {
+		ms = append(ms, policy.Member{Address: fmt.Sprintf("10.0.%d.%d:8000", i/250, i%250+1), Weight: 1})
+	}
+	r.Apply(ms)
+	for _, id := range manyIDs(8*n + n/2) {
+		r.Reserve(policy.StickyLeastLoaded(r, key(id), 0))
+	}
+	return r
+}
+
+// pinnedTurn is what the policy does for a turn of a session with a pin: key,
+// verdict, the replica's position and two spares. dst has room for the spares.
+func pinnedTurn(r *policy.Replicas, pin policy.Pin, dst []int) (policy.Reason, []int) {
+	k := policy.NewKey(policy.Secret{1}, id)
+	reason := policy.Judge(pin, r, pin.LastSeen+1000, 7_200_000)
+	return reason, policy.Spares(dst, r, k, r.Index(pin.Replica), 2)
+}
+
+// placement is what the policy does for the first turn of a session, which then
+// gives the place back so that every round finds the same loads.
+func placement(r *policy.Replicas) int {
+	k := policy.NewKey(policy.Secret{1}, id)
+	i := policy.StickyLeastLoaded(r, k, 0)
+	r.Reserve(i)
+	r.Return(r.List[i].ID, 1)
+	return i
+}
+
+// BenchmarkPinnedTurn measures pinnedTurn; the store's work is not in it.
+func BenchmarkPinnedTurn(b *testing.B) {
+	for _, n := range []int{4, 64, 1024} {
+		b.Run(fmt.Sprintf("policy=sticky_least_loaded/replicas=%d", n), func(b *testing.B) {
+			r, dst := busy(n), make([]int, 0, policy.MaxSpares)
+			pin := policy.Pin{Replica: r.List[n/2].ID}
+			b.ReportAllocs()
+			for b.Loop() {
+				pinnedTurn(r, pin, dst)
+			}
+		})
+	}
+}
+
+// BenchmarkPlacement measures placement; the store's work is not in it.
+func BenchmarkPlacement(b *testing.B) {
+	for _, n := range []int{4, 64, 1024} {
+		b.Run(fmt.Sprintf("policy=sticky_least_loaded/replicas=%d", n), func(b *testing.B) {
+			r := busy(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				placement(r)
+			}
+		})
+	}
+}
+
+// BenchmarkNewKey measures the two hashes of a session id.
+func BenchmarkNewKey(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		policy.NewKey(policy.Secret{1}, id)
+	}
+}
+
+// TestNoAllocation: garbage on the path of every turn is what stalls a worker.
+func TestNoAllocation(t *testing.T) {
+	r, dst := busy(64), make([]int, 0, policy.MaxSpares)
+	pin := policy.Pin{Replica: r.List[32].ID}
+	for name, decide := range map[string]func(){
+		"pinned turn": func() {
+			if reason, spares := pinnedTurn(r, pin, dst); reason != policy.Pinned || len(spares) != 2 {
+				t.Fatalf("%v with spares %v", reason, spares)
+			}
+		},
+		"placement": func() { placement(r) },
+		"unpinned":  func() { policy.Unpinned(r, 7) },
+	} {
+		if n := testing.AllocsPerRun(100, decide); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
