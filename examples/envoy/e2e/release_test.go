@@ -138,11 +138,7 @@ func TestReleasedCapacityIsTakenNext(t *testing.T) {
 				t.Errorf("new session %s went to %s, but %s has 6 fewer", id, addr, freed)
 			}
 		}
-		var rest []string
-		for id := range homes {
-			rest = append(rest, id)
-		}
-		for id, addr := range g.turns(t, rest, "pinned") {
+		for id, addr := range g.turns(t, keys(homes), "pinned") {
 			if addr != homes[id] {
 				t.Errorf("session %s moved from %s to %s", id, homes[id], addr)
 			}

@@ -15,6 +15,7 @@ const (
 	statInflight   = "wasmcustom.pinwheel_inflight.pool.default.replica."
 	statDecisions  = "wasmcustom.pinwheel_decisions_total.pool.default.policy.sticky_least_loaded.reason."
 	statPlacements = "wasmcustom.pinwheel_placements_total.pool.default"
+	statErrors     = "wasmcustom.pinwheel_errors_total."
 	statReleased   = "wasmcustom.pinwheel_released_total.pool.default"
 )
 
@@ -25,16 +26,6 @@ func (g *gateway) stats(t *testing.T, match string) envoytest.Stats {
 		t.Fatalf("admin: %v", err)
 	}
 	return s
-}
-
-// sum adds all stats whose names match.
-func (g *gateway) sum(t *testing.T, match string) uint64 {
-	t.Helper()
-	var n uint64
-	for _, v := range g.stats(t, match) {
-		n += v
-	}
-	return n
 }
 
 // counts are the pinwheel counters at one moment.

@@ -32,11 +32,7 @@ func (g *gateway) stream(t *testing.T, ctx context.Context, id, do string) *http
 func (g *gateway) stillPinned(t *testing.T, homes map[string]string) {
 	t.Helper()
 	g.waitOpenTotal(t, uint64(len(homes)))
-	var ids []string
-	for id := range homes {
-		ids = append(ids, id)
-	}
-	for id, addr := range g.turns(t, ids, "pinned") {
+	for id, addr := range g.turns(t, keys(homes), "pinned") {
 		if addr != homes[id] {
 			t.Errorf("session %s moved from %s to %s", id, homes[id], addr)
 		}
@@ -136,14 +132,16 @@ func TestUpstreamResets(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			each(t, updatable, func(t *testing.T, g *gateway) {
 				homes := g.turns(t, newIDs(9), "placed")
-				for id := range homes {
+				ids := keys(homes)
+				together(len(ids), func(i int) {
+					id := ids[i]
 					r, err := g.client.send(t.Context(), http.MethodPost, chatPath, strings.NewReader("{}"),
 						"X-Session-ID", id, envoytest.DoHeader, c.do)
 					if !c.check(r, err) {
 						t.Errorf("%s: status %d, %v", id, r.Status, err)
 					}
 					g.turn(t, id, "pinned") // one fault does not make a replica sick
-				}
+				})
 				g.waitInflight(t, 0)
 				g.stillPinned(t, homes)
 			})
@@ -156,10 +154,7 @@ func TestUpstreamResets(t *testing.T) {
 func TestNoUpstream(t *testing.T) {
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		homes := g.turns(t, newIDs(12), "placed")
-		var old []string
-		for id := range homes {
-			old = append(old, id)
-		}
+		old := keys(homes)
 		for _, r := range g.replicas {
 			r.Close()
 		}
