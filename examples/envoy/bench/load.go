@@ -205,14 +205,16 @@ func (o order) drive(c int, deadline time.Time) (int, error) {
 
 // readAnswer reads one answer of a replica: it ends with the known body.
 func readAnswer(conn net.Conn, buf []byte) error {
-	got := 0
-	for {
+	const success = "HTTP/1.1 200 "
+	for got := 0; ; {
 		n, err := conn.Read(buf[got:])
 		got += n
-		if bytes.HasSuffix(buf[:got], []byte("\r\n\r\n"+answerBody)) && bytes.HasPrefix(buf, []byte("HTTP/1.1 200 ")) {
+		whole := bytes.HasSuffix(buf[:got], []byte("\r\n\r\n"+answerBody))
+		good := bytes.HasPrefix(buf[:got], []byte(success))
+		if whole && good {
 			return nil
 		}
-		if err != nil || got == len(buf) || bytes.Contains(buf[:got], []byte("\r\n\r\n")) && !bytes.HasPrefix(buf, []byte("HTTP/1.1 200 ")) {
+		if err != nil || got == len(buf) || got >= len(success) && !good {
 			head, _, _ := strings.Cut(string(buf[:got]), "\r\n")
 			return fmt.Errorf("answer %q, %v", head, err)
 		}

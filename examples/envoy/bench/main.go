@@ -94,10 +94,11 @@ func bench(ctx context.Context, s settings, out io.Writer) error {
 	if err := measure(ctx, s, load, arms); err != nil {
 		return err
 	}
-	r, err := newReport(s, arms)
+	version, err := envoyVersion(arms[0].binary)
 	if err != nil {
 		return err
 	}
+	r := newReport(s, arms, version)
 	if s.JSON {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")

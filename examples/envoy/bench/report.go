@@ -37,11 +37,8 @@ type armReport struct {
 	RSSNextWorkers int64   `json:"rss_bytes_per_further_worker"`
 }
 
-func newReport(s settings, arms []*arm) (report, error) {
-	version, err := envoyVersion(arms[0].binary)
-	if err != nil {
-		return report{}, err
-	}
+// newReport sums up the arms, bare Envoy, floor and Pinwheel in this order.
+func newReport(s settings, arms []*arm, version string) report {
 	r := report{Envoy: version, Rounds: s.Rounds, RoundS: s.Duration.Seconds(), Connections: s.Connections, Sessions: s.Sessions, Pinned: s.Pin}
 	for _, a := range arms {
 		var cpu, added, rate []float64
@@ -56,7 +53,7 @@ func newReport(s settings, arms []*arm) (report, error) {
 		})
 	}
 	r.Ratio = r.Arms[2].Added / r.Arms[1].Added
-	return r, nil
+	return r
 }
 
 func (r report) print(out io.Writer) error {
