@@ -43,8 +43,6 @@ type filter struct {
 	// spare are turns that ended, to be used again.
 	spare []*turn
 	line  []byte
-	// target is the scratch of appendTarget.
-	target []byte
 }
 
 // OnPluginStart reads the configuration. A bad one is refused with one line; the

@@ -19,7 +19,9 @@ type pool struct {
 	period int64
 	// reconciled is when this worker last compared counts with pins, in ms.
 	reconciled int64
-	spares     []int
+	// target and spares are scratch.
+	target []byte
+	spares []int
 }
 
 func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
@@ -58,21 +60,22 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int
 	return d
 }
 
-// appendTarget appends the address of the decision's replica and those of its
-// spares: what the gateway is told.
-func (p *pool) appendTarget(dst []byte, d policy.Decision, key policy.Key, spares int) []byte {
+// targetOf returns the address of the decision's replica and those of its spares,
+// as the gateway is told; empty if there is no replica. It is valid until the
+// next call.
+func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int) []byte {
+	p.target = p.target[:0]
 	r := &p.store.view.Replicas
 	primary := r.Index(d.Replica)
 	if primary < 0 {
-		return dst
+		return nil
 	}
-	dst = append(dst, r.List[primary].Address...)
+	p.target = append(p.target, r.List[primary].Address...)
 	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares)
 	for _, i := range p.spares {
-		dst = append(dst, ',')
-		dst = append(dst, r.List[i].Address...)
+		p.target = append(append(p.target, ','), r.List[i].Address...)
 	}
-	return dst
+	return p.target
 }
 
 const (

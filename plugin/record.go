@@ -10,7 +10,7 @@ import (
 // record is a pool's replicas as they stand in shared data, little-endian:
 //
 //	schema version u8, shards u32, configuration u64, placements u64,
-//	next id u32, generation u32, number of replicas u16, then for each
+//	next id u32, number of replicas u16, then for each
 //	id u32, weight u32, open u32, last chosen u64, state u8, flags u8,
 //	length of address u8, address
 type record struct {
@@ -23,7 +23,7 @@ type record struct {
 }
 
 const (
-	recordHeader = 1 + 4 + 8 + 8 + 4 + 4 + 2
+	recordHeader = 1 + 4 + 8 + 8 + 4 + 2
 	replicaSize  = 4 + 4 + 4 + 8 + 1 + 1 + 1 // then the address
 
 	flagJoining = 1
@@ -39,7 +39,6 @@ func (r *record) encode(dst []byte) []byte {
 	dst = le.AppendUint64(dst, r.config)
 	dst = le.AppendUint64(dst, r.Placements)
 	dst = le.AppendUint32(dst, r.NextID)
-	dst = le.AppendUint32(dst, r.Generation)
 	dst = le.AppendUint16(dst, uint16(len(r.List)))
 	for i := range r.List {
 		c := &r.List[i]
@@ -57,42 +56,51 @@ func (r *record) encode(dst []byte) []byte {
 	return dst
 }
 
-// decode reads b into r. Addresses of a generation that r already holds are kept,
+// decode reads b into r. Addresses that r has in their places already are kept,
 // so that reading loads allocates nothing.
 func (r *record) decode(b []byte) error {
 	if len(b) < recordHeader || b[0] != schemaVersion {
 		return errSchema
 	}
 	le := binary.LittleEndian
-	generation, count := le.Uint32(b[25:]), int(le.Uint16(b[29:]))
-	same := generation == r.Generation && count == len(r.List)
 	r.shards = le.Uint32(b[1:])
 	r.config = le.Uint64(b[5:])
 	r.Placements = le.Uint64(b[13:])
 	r.NextID = le.Uint32(b[21:])
-	r.Generation = generation
-	if !same {
+	if count := int(le.Uint16(b[25:])); count != len(r.List) {
 		r.List = make([]policy.Replica, count)
 	}
 	b = b[recordHeader:]
 	for i := range r.List {
-		if len(b) < replicaSize || len(b) < replicaSize+int(b[replicaSize-1]) {
+		n := decodeReplica(&r.List[i], b)
+		if n == 0 {
 			r.List = nil
 			return errSchema
 		}
-		c := &r.List[i]
-		c.ID = le.Uint32(b)
-		c.Weight = le.Uint32(b[4:])
-		c.Open = le.Uint32(b[8:])
-		c.LastChosen = le.Uint64(b[12:])
-		c.State = policy.State(b[20])
-		c.Joining = b[21]&flagJoining != 0
-		end := replicaSize + int(b[22])
-		if !same {
-			c.Address = string(b[replicaSize:end])
-			c.Rank = policy.RankAddress(c.Address)
-		}
-		b = b[end:]
+		b = b[n:]
 	}
 	return nil
+}
+
+// decodeReplica reads one replica and returns its size, 0 if b is too short.
+func decodeReplica(c *policy.Replica, b []byte) int {
+	if len(b) < replicaSize {
+		return 0
+	}
+	size := replicaSize + int(b[replicaSize-1])
+	if len(b) < size {
+		return 0
+	}
+	le := binary.LittleEndian
+	c.ID = le.Uint32(b)
+	c.Weight = le.Uint32(b[4:])
+	c.Open = le.Uint32(b[8:])
+	c.LastChosen = le.Uint64(b[12:])
+	c.State = policy.State(b[20])
+	c.Joining = b[21]&flagJoining != 0
+	if address := b[replicaSize:size]; c.Address != string(address) {
+		c.Address = string(address)
+		c.Rank = policy.RankAddress(c.Address)
+	}
+	return size
 }

@@ -14,14 +14,14 @@ import (
 type turn struct {
 	types.DefaultHttpContext
 	filter   *filter
-	pool     *pool // nil until a replica is chosen
+	pool     *pool // nil until decided
 	key      policy.Key
 	decision policy.Decision
 	// touched is when the session's pin was last kept alive, in ms.
 	touched int64
-	// at is the turn's place in filter.open, if it is pinned there.
+	// at is the turn's place in filter.open, if listed.
 	at     int
-	pinned bool
+	listed bool
 }
 
 // OnHttpRequestHeaders names the replica that serves the request.
@@ -39,11 +39,9 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 	key, refused, keyed := f.keys.of(f.keys.header())
 	now := milliseconds()
 	d := p.decide(key, keyed, refused, now)
-	t.key, t.decision = key, d
+	t.pool, t.key, t.decision = p, key, d
 	f.send(p, d, key)
-	if d.Replica != 0 {
-		t.begin(p, now)
-	}
+	t.begin(keyed, now)
 	f.logDecision(p, key, d)
 	return types.ActionContinue
 }
@@ -51,14 +49,14 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 // send tells the gateway where the request goes. A header that came with the
 // request is never left standing.
 func (f *filter) send(p *pool, d policy.Decision, key policy.Key) {
-	f.target = p.appendTarget(f.target[:0], d, key, f.config.Target.Spares)
-	if len(f.target) == 0 {
+	target := p.targetOf(d, key, f.config.Target.Spares)
+	if len(target) == 0 {
 		f.strip()
 		return
 	}
-	value := unsafe.String(unsafe.SliceData(f.target), len(f.target))
+	value := unsafe.String(unsafe.SliceData(target), len(target))
 	if f.config.Target.Base64 {
-		value = base64.StdEncoding.EncodeToString(f.target)
+		value = base64.StdEncoding.EncodeToString(target)
 	}
 	if err := proxywasm.ReplaceHttpRequestHeader(f.config.Target.Header, value); err != nil {
 		p.store.fault(faultHeader)
@@ -68,13 +66,13 @@ func (f *filter) send(p *pool, d policy.Decision, key policy.Key) {
 func (f *filter) strip() { _ = proxywasm.RemoveHttpRequestHeader(f.config.Target.Header) }
 
 // begin counts the request as running.
-func (t *turn) begin(p *pool, now int64) {
-	t.pool, t.touched = p, now
-	p.inflight.begin(t.decision.Replica)
-	switch t.decision.Reason {
-	case policy.Keyless, policy.Oversized, policy.TableFull, policy.Error:
-	default:
-		t.pinned, t.at = true, len(t.filter.open)
+func (t *turn) begin(keyed bool, now int64) {
+	if t.decision.Replica == 0 {
+		return
+	}
+	t.pool.inflight.begin(t.decision.Replica)
+	if keyed {
+		t.touched, t.listed, t.at = now, true, len(t.filter.open)
 		t.filter.open = append(t.filter.open, t)
 	}
 }
@@ -102,10 +100,10 @@ func (t *turn) explain(header, value string) {
 // not it was ever routed.
 func (t *turn) OnHttpStreamDone() {
 	f := t.filter
-	if t.pool != nil {
+	if t.decision.Replica != 0 {
 		t.pool.inflight.end(t.decision.Replica)
 	}
-	if t.pinned {
+	if t.listed {
 		last := f.open[len(f.open)-1]
 		f.open[t.at], last.at = last, t.at
 		f.open[len(f.open)-1] = nil

@@ -58,12 +58,11 @@ type Member struct {
 // Replicas is the membership and load of one pool.
 //
 // Invariants: List is ascending by ID; no two replicas that are not Removed have
-// one address; NextID is above every ID; Generation changes exactly when an
-// address enters or leaves List.
+// one address; NextID is above every ID.
 type Replicas struct {
+	// Placements counts all placements ever.
 	Placements uint64
 	NextID     uint32
-	Generation uint32
 	List       []Replica
 }
 
@@ -202,7 +201,6 @@ func (r *Replicas) Apply(members []Member) (changed bool) {
 func (r *Replicas) add(m Member, joining bool) {
 	// Id 0 means "no replica" elsewhere, so ids start at 1.
 	r.NextID = max(r.NextID, 1)
-	r.Generation++
 	r.List = append(r.List, Replica{
 		ID: r.NextID, Address: m.Address, Rank: RankAddress(m.Address),
 		Weight: m.Weight, State: m.State, Joining: joining,
@@ -224,6 +222,5 @@ func (r *Replicas) Forget() bool {
 		return false
 	}
 	r.List = kept
-	r.Generation++
 	return true
 }

@@ -45,9 +45,6 @@ func hostGetBuffer(kind, start, size uint32, value, valueSize unsafe.Pointer) ui
 //go:wasmimport env proxy_set_tick_period_milliseconds
 func hostSetTickPeriod(milliseconds uint32) uint32
 
-//go:wasmimport env proxy_set_effective_context
-func hostSetEffectiveContext(contextID uint32) uint32
-
 //go:wasmimport env proxy_define_metric
 //go:noescape
 func hostDefineMetric(kind uint32, name unsafe.Pointer, nameSize uint32, id unsafe.Pointer) uint32
@@ -119,10 +116,6 @@ func (host) ProxyGetBufferBytes(kind uint32, start, size int, value **byte, valu
 }
 
 func (host) ProxySetTickPeriodMilliseconds(period uint32) uint32 { return hostSetTickPeriod(period) }
-
-func (host) ProxySetEffectiveContext(contextID uint32) uint32 {
-	return hostSetEffectiveContext(contextID)
-}
 
 func (host) ProxyDefineMetric(kind uint32, name *byte, nameSize int, id *uint32) uint32 {
 	var n uint32

@@ -69,6 +69,10 @@ func (unbound) ProxyCallForeignFunction(*byte, int, *byte, int, **byte, *int) ui
 	return refuse("proxy_call_foreign_function")
 }
 
+func (unbound) ProxySetEffectiveContext(uint32) uint32 {
+	return refuse("proxy_set_effective_context")
+}
+
 func (unbound) ProxyDone() uint32 { return refuse("proxy_done") }
 
 func (unbound) ProxyRecordMetric(uint32, uint64) uint32 { return refuse("proxy_record_metric") }

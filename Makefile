@@ -1,0 +1,62 @@
+# Everything is built into dist/. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+# What does not change the code must not change the bytes: no paths, no VCS state, no build id.
+WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="-s -w -buildid="
+SOURCES := go.mod go.sum $(shell find plugin policy -type f ! -name '*_test.go')
+HOST_SOURCES := go.mod go.sum $(shell find hostsim -type f ! -name '*_test.go')
+
+.PHONY: help demo serve test e2e bench check fuzz race wasm build clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: build wasm ## replay a real trace through the plugin and simulated replicas, under a minute
+	@dist/hostsim demo --wasm dist/pinwheel.wasm
+
+serve: build wasm ## the same gateway and replicas, staying up for your own requests
+	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --listen 127.0.0.1:8080
+
+test: wasm build ## everything that decides whether a change may land, real Envoy included
+	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
+	$(GO) test -timeout 25m ./...
+
+e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
+	$(GO) test -timeout 20m -count=1 ./examples/envoy/...
+
+bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
+	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
+	$(GO) run ./examples/envoy/bench
+
+check: ## formatting, vet for both targets, imports, go.mod, clean tree
+	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
+	$(GO) vet ./...
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
+	$(GO) test ./build/imports
+	$(GO) mod tidy -diff
+	@if [ -n "$$(git status --porcelain)" ]; then git status --short; echo "the tree is not clean: commit, or add to .gitignore"; exit 1; fi
+
+race: wasm ## the tests that run goroutines, under the race detector (needs a C compiler)
+	$(GO) test -race -timeout 25m ./hostsim/... ./policy/...
+
+fuzz: ## each fuzz target for 30 seconds
+	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $$package/*_test.go | sed 's/func //'); do \
+			echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime 30s $$package; \
+		done; \
+	done
+
+wasm: dist/pinwheel.wasm ## dist/pinwheel.wasm
+build: dist/hostsim ## dist/hostsim
+
+dist/pinwheel.wasm: $(SOURCES)
+	$(WASM_BUILD) -o $@ ./plugin/wasm
+
+dist/hostsim: $(HOST_SOURCES)
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./hostsim/cmd/hostsim
+
+clean: ## remove what was built
+	rm -rf dist .cache

@@ -1,0 +1,122 @@
+// Package imports holds the rules about who may import whom.
+package imports
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pinwheel-proxy/pinwheel/"
+
+// rule says what the packages below a folder may import besides themselves. The
+// longest folder that fits a package decides.
+type rule struct {
+	folder string
+	// standard lists the packages of the standard library that are allowed; nil
+	// allows all.
+	standard []string
+	// others are prefixes of import paths; "./" stands for this module.
+	others []string
+}
+
+var rules = []rule{
+	// A decision is a value: nothing here can read a clock, a file or a random
+	// number, or hold state for another goroutine.
+	{"policy", []string{"encoding/binary", "math/bits", "slices", "sort"}, nil},
+	{"policy/policytest", nil, nil},
+	{"plugin", nil, []string{"./policy", "./plugin/abi", "github.com/tetratelabs/proxy-wasm-go-sdk/", "github.com/tidwall/gjson"}},
+	{"plugin/abi", nil, []string{"github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+	{"plugin/wasm", nil, []string{"./plugin"}},
+	{"hostsim", nil, []string{"github.com/tetratelabs/wazero"}},
+	{"hostsim/hosttest", nil, []string{"./hostsim"}},
+	{"hostsim/trace", nil, nil},
+	{"hostsim/replica", nil, nil},
+	{"hostsim/gateway", nil, []string{"./hostsim"}},
+	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./policy", "github.com/spf13/cobra"}},
+	{"build", nil, []string{"./hostsim", "./build"}},
+	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
+}
+
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && (name == "testdata" || name == "dist" || strings.HasPrefix(name, ".") && name != ".." && path != "../..") {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			folder, _ := filepath.Rel("../..", filepath.Dir(path))
+			if r := ruleOf(filepath.ToSlash(folder)); r != nil {
+				seen[r.folder] = true
+				check(t, path, r)
+			} else {
+				t.Errorf("%s: no rule for this folder", path)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules {
+		if !seen[r.folder] {
+			t.Errorf("a rule for %s, which has no Go file", r.folder)
+		}
+	}
+}
+
+func ruleOf(folder string) (best *rule) {
+	for i := range rules {
+		r := &rules[i]
+		if (folder == r.folder || strings.HasPrefix(folder, r.folder+"/")) && (best == nil || len(r.folder) > len(best.folder)) {
+			best = r
+		}
+	}
+	return best
+}
+
+func check(t *testing.T, path string, r *rule) {
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range f.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		if !allowed(imported, r) {
+			t.Errorf("%s imports %s, which %s may not", path, imported, r.folder)
+		}
+	}
+}
+
+func allowed(imported string, r *rule) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	if !strings.Contains(first, ".") { // the standard library
+		if r.standard == nil {
+			return true
+		}
+		for _, s := range r.standard {
+			if imported == s {
+				return true
+			}
+		}
+		return false
+	}
+	if own := module + r.folder; imported == own || strings.HasPrefix(imported, own+"/") {
+		return true
+	}
+	for _, o := range r.others {
+		o = strings.Replace(o, "./", module, 1)
+		if imported == o || strings.HasPrefix(imported, strings.TrimSuffix(o, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,44 @@
+package plugin
+
+import (
+	"fmt"
+	"testing"
+)
+
+// What a turn costs inside the plugin, shared data being a map in the same
+// process: the gateway's host calls come on top.
+func BenchmarkTurn(b *testing.B) {
+	for _, replicas := range []int{4, 64} {
+		for _, sessions := range []int{1000, 100_000} {
+			b.Run(fmt.Sprintf("policy=sticky_least_loaded/replicas=%d/sessions=%d", replicas, sessions), func(b *testing.B) {
+				data := newMemoryData()
+				p := newPool(data, PoolConfig{Name: "p", Members: addresses(replicas)}, benchConfig(sessions), 1)
+				p.store.adopt()
+				ids := make([][]byte, sessions)
+				for i := range ids {
+					ids[i] = fmt.Appendf(nil, "session-%032d", i)
+				}
+				turn := func(i int) {
+					key := keyOf(string(ids[i%sessions]))
+					d := p.decide(key, true, 0, 1000)
+					p.targetOf(d, key, 2)
+				}
+				for i := range sessions {
+					turn(i)
+				}
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					turn(i)
+					i++
+				}
+			})
+		}
+	}
+}
+
+func benchConfig(sessions int) *Config {
+	c := defaultConfig()
+	c.Session.MaxSessions = sessions
+	return &c
+}

@@ -1,0 +1,111 @@
+package plugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite README's configuration table from the schema")
+
+const (
+	tableBegins = "<!-- configuration: go test ./plugin -run Readme -update -->\n"
+	tableEnds   = "<!-- end of configuration -->\n"
+)
+
+// README's table of configuration keys is the schema's, word for word.
+func TestReadmeTellsTheConfiguration(t *testing.T) {
+	schema := readSchema(t)
+	table := "| key | default | |\n|---|---|---|\n" + rows(t, schema, schema, "")
+	const path = "../README.md"
+	readme, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(readme), tableBegins)
+	old, after, ok2 := strings.Cut(rest, tableEnds)
+	if !ok || !ok2 {
+		t.Fatalf("README.md lacks %q or %q", tableBegins, tableEnds)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(before+tableBegins+table+tableEnds+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if old != table {
+		t.Errorf("the table is not the schema's; run: go test ./plugin -run Readme -update\n%s", table)
+	}
+}
+
+// rows renders the properties of an object, nested objects after their parent,
+// in the order of the schema's text.
+func rows(t *testing.T, schema, object any, prefix string) (text string) {
+	properties := at(object, "properties").(map[string]any)
+	for _, key := range keysInOrder(t, properties) {
+		v := resolve(schema, properties[key])
+		name := prefix + key
+		if at(v, "properties") != nil {
+			text += rows(t, schema, v, name+".")
+			continue
+		}
+		text += fmt.Sprintf("| `%s` | %s | %s |\n", name, defaultOf(properties[key]), describe(schema, properties[key]))
+		if item := resolve(schema, at(v, "items")); at(item, "oneOf") != nil && prefix == "" {
+			text += rows(t, schema, at(item, "oneOf", "1"), name+"[].")
+		} else if at(item, "properties") != nil {
+			text += rows(t, schema, item, name+"[].")
+		}
+	}
+	return text
+}
+
+func resolve(schema, v any) any {
+	ref, ok := at(v, "$ref").(string)
+	if !ok {
+		return v
+	}
+	return at(schema, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+}
+
+func describe(schema, v any) string {
+	text, _ := at(v, "description").(string)
+	if def, ok := at(resolve(schema, v), "description").(string); ok && def != text {
+		text = strings.TrimSpace(text + " " + def)
+	}
+	if enum, ok := at(v, "enum").([]any); ok && len(enum) > 1 {
+		var names []string
+		for _, e := range enum {
+			names = append(names, fmt.Sprintf("`%v`", e))
+		}
+		text = strings.Join(names, " or ") + ". " + text
+	}
+	return strings.ReplaceAll(text, "|", "\\|")
+}
+
+func defaultOf(v any) string {
+	d := at(v, "default")
+	if d == nil {
+		return ""
+	}
+	b, _ := json.Marshal(d)
+	return "`" + string(b) + "`"
+}
+
+// keysInOrder returns the keys as the schema's text has them, which maps forget.
+func keysInOrder(t *testing.T, properties map[string]any) []string {
+	text, err := os.ReadFile("config.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for k := range properties {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return bytes.Index(text, []byte(`"`+a+`": {`)) - bytes.Index(text, []byte(`"`+b+`": {`))
+	})
+	return keys
+}
