@@ -70,6 +70,22 @@ func (b Bootstrap) Plugin(edit func(map[string]any)) (Bootstrap, error) {
 	return Bootstrap(join(lines[:key+1]) + value + join(lines[end:])), nil
 }
 
+// Respell makes the plugin's configuration another text with the same meaning for
+// every n: it appends n blanks. Gateways remember by its text what a
+// configuration did.
+func (b Bootstrap) Respell(n int) (Bootstrap, error) {
+	lines := strings.SplitAfter(string(b), "\n")
+	key, end, err := block(lines, "value: |")
+	if err != nil {
+		return "", err
+	}
+	for end > key+1 && strings.TrimSpace(lines[end-1]) == "" {
+		end--
+	}
+	last := strings.TrimSuffix(lines[end-1], "\n") + strings.Repeat(" ", n) + "\n"
+	return Bootstrap(join(lines[:end-1]) + last + join(lines[end:])), nil
+}
+
 // Without drops the one block that begins with the line `key`.
 func (b Bootstrap) Without(key string) (Bootstrap, error) {
 	lines := strings.SplitAfter(string(b), "\n")

@@ -41,6 +41,8 @@ func TestBootstrapEdits(t *testing.T) {
 		{"plugin", func(b Bootstrap) (Bootstrap, error) {
 			return b.Plugin(func(c map[string]any) { c["debug_headers"] = true })
 		}, []string{"value: |\n        {\"debug_headers\":true,\"replicas\":[\"127.0.0.1:8001\"]}\n    - name: router\n"}, nil},
+		{"respelt", func(b Bootstrap) (Bootstrap, error) { return b.Respell(3) },
+			[]string{"          \"replicas\": [\"127.0.0.1:8001\"]\n        }   \n    - name: router"}, nil},
 		{"without a block", func(b Bootstrap) (Bootstrap, error) { return b.Without("early:") },
 			[]string{"http_filters:", "10000"}, []string{"early", "strip", "mutations"}},
 		{"without a filter", func(b Bootstrap) (Bootstrap, error) { return b.WithoutFilter("pinwheel") },
