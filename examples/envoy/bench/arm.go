@@ -52,7 +52,7 @@ type round struct {
 
 // start brings up the arm, and once more with many workers to size them. Nothing
 // else may run meanwhile: start-up time is a result.
-func (a *arm) start(ctx context.Context, s settings, replicas []string, cpu int) error {
+func (a *arm) start(ctx context.Context, s settings, replicas []string) error {
 	config, err := a.config(s, replicas)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.name, err)
@@ -64,7 +64,7 @@ func (a *arm) start(ctx context.Context, s settings, replicas []string, cpu int)
 		}
 		a.wasmBytes = fi.Size()
 	}
-	o := envoytest.Options{Binary: a.binary, Bootstrap: config, Concurrency: manyWorkers, CPU: cpu}
+	o := envoytest.Options{Binary: a.binary, Bootstrap: config, Concurrency: manyWorkers}
 	many, err := envoytest.Start(ctx, o)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ type load struct {
 	out      *json.Decoder
 }
 
-func startLoad(cpu int) (*load, error) {
+func startLoad() (*load, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func startLoad(cpu int) (*load, error) {
 		return nil, err
 	}
 	l.cmd.Stdout = w
-	if err := envoytest.RunTied(l.cmd, cpu, l.exited); err != nil {
+	if err := envoytest.RunTied(l.cmd, l.exited); err != nil {
 		return nil, err
 	}
 	w.Close()

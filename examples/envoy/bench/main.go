@@ -26,6 +26,7 @@ import (
 // settings come from the command line.
 type settings struct {
 	Version     string
+	Wasm        string
 	Rounds      int
 	Duration    time.Duration
 	Connections int
@@ -41,6 +42,7 @@ func main() {
 	}
 	var s settings
 	flag.StringVar(&s.Version, "envoy", wheel.Versions[0], "Envoy version; $ENVOY overrides it with a binary of yours")
+	flag.StringVar(&s.Wasm, "wasm", "", "another build of Pinwheel; default dist/pinwheel.wasm of the checkout")
 	flag.IntVar(&s.Rounds, "rounds", 7, "rounds; each measures every arm once")
 	flag.DurationVar(&s.Duration, "duration", 3*time.Second, "length of one measurement")
 	flag.IntVar(&s.Connections, "connections", 16, "kept-alive connections, one request at a time on each")
@@ -76,19 +78,21 @@ func bench(ctx context.Context, s settings, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	envoyCPU, loadCPU := -1, -1
-	if s.Pin {
-		envoyCPU, loadCPU = 0, 1
-	}
-	load, err := startLoad(loadCPU)
+	load, err := startLoad()
 	if err != nil {
 		return err
 	}
 	defer load.stop()
 	for _, a := range arms {
 		defer a.stop()
-		if err := a.start(ctx, s, load.replicas, envoyCPU); err != nil {
+		if err := a.start(ctx, s, load.replicas); err != nil {
 			return err
+		}
+	}
+	if s.Pin {
+		// After the start: compiling uses all CPUs.
+		if err := pinApart(load, arms); err != nil {
+			return fmt.Errorf("%w; try --pin=false", err)
 		}
 	}
 	if err := measure(ctx, s, load, arms); err != nil {
@@ -112,6 +116,16 @@ func bench(ctx context.Context, s settings, out io.Writer) error {
 	return err
 }
 
+func pinApart(load *load, arms []*arm) error {
+	const envoyCPU, loadCPU = 0, 1
+	for _, a := range arms {
+		if err := envoytest.Pin(a.envoy.Pid(), envoyCPU); err != nil {
+			return err
+		}
+	}
+	return envoytest.Pin(load.cmd.Process.Pid, loadCPU)
+}
+
 // plan finds Envoy and the modules and decides the arms, bare Envoy first.
 func plan(ctx context.Context, s settings, dir string) ([]*arm, error) {
 	root, err := envoytest.Root()
@@ -122,9 +136,11 @@ func plan(ctx context.Context, s settings, dir string) ([]*arm, error) {
 	if err != nil {
 		return nil, err
 	}
-	pinwheel, err := envoytest.Wasm(root)
-	if err != nil {
-		return nil, err
+	pinwheel := s.Wasm
+	if pinwheel == "" {
+		if pinwheel, err = envoytest.Wasm(root); err != nil {
+			return nil, err
+		}
 	}
 	floor, err := buildFloor(ctx, root, dir)
 	if err != nil {

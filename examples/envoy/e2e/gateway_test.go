@@ -176,7 +176,7 @@ func start(k kind, version string) (*gateway, error) {
 	if err := os.WriteFile(bootstrap, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
-	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: bin, Bootstrap: bootstrap, Concurrency: 2, CPU: -1})
+	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: bin, Bootstrap: bootstrap, Concurrency: 2})
 	if err != nil {
 		g.closeReplicas()
 		return nil, err

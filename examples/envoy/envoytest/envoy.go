@@ -32,9 +32,6 @@ type Options struct {
 	// Dir is the working directory, in which relative file names of the
 	// configuration are looked up. Empty means the caller's.
 	Dir string
-	// CPU pins the process to that CPU, counted from 0; negative means no pinning.
-	// Linux only, ignored elsewhere.
-	CPU int
 	// ReadyTimeout bounds the start. Zero means one minute: compiling the wasm
 	// takes 2 to 3 s on an idle machine.
 	ReadyTimeout time.Duration
@@ -74,7 +71,7 @@ func Start(ctx context.Context, o Options) (*Envoy, error) {
 	e.cmd.Dir, e.cmd.Stdout, e.cmd.Stderr = o.Dir, e.Log, e.Log
 
 	begin := time.Now()
-	if err := RunTied(e.cmd, o.CPU, e.exited); err != nil {
+	if err := RunTied(e.cmd, e.exited); err != nil {
 		os.RemoveAll(dir)
 		return nil, fmt.Errorf("envoytest: starting %s: %w", o.Binary, err)
 	}

@@ -2,11 +2,14 @@
 
 package envoytest
 
-import "os/exec"
+import (
+	"errors"
+	"os/exec"
+)
 
 // RunTied starts cmd and closes exited once it is reaped. Only Linux can tie a
-// child's life to its parent's, and only there is cpu honoured.
-func RunTied(cmd *exec.Cmd, _ int, exited chan<- struct{}) error {
+// child's life to its parent's.
+func RunTied(cmd *exec.Cmd, exited chan<- struct{}) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -16,3 +19,6 @@ func RunTied(cmd *exec.Cmd, _ int, exited chan<- struct{}) error {
 	}()
 	return nil
 }
+
+// Pin is for Linux.
+func Pin(pid, cpu int) error { return errors.ErrUnsupported }
