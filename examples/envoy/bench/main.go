@@ -43,8 +43,8 @@ func main() {
 	var s settings
 	flag.StringVar(&s.Version, "envoy", wheel.Versions[0], "Envoy version; $ENVOY overrides it with a binary of yours")
 	flag.StringVar(&s.Wasm, "wasm", "", "another build of Pinwheel; default dist/pinwheel.wasm of the checkout")
-	flag.IntVar(&s.Rounds, "rounds", 7, "rounds; each measures every arm once")
-	flag.DurationVar(&s.Duration, "duration", 3*time.Second, "length of one measurement")
+	flag.IntVar(&s.Rounds, "rounds", 21, "rounds; each measures every arm once")
+	flag.DurationVar(&s.Duration, "duration", time.Second, "length of one measurement")
 	flag.IntVar(&s.Connections, "connections", 16, "kept-alive connections, one request at a time on each")
 	flag.IntVar(&s.Sessions, "sessions", 30000, "sessions that are pinned before measuring")
 	flag.Float64Var(&s.MaxRatio, "max-ratio", 0, "fail if Pinwheel adds more than this many times what the floor adds; 0 only reports")
