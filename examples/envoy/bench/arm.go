@@ -148,7 +148,7 @@ func (a *arm) finish(ctx context.Context, s settings) error {
 		total += n
 	}
 	pinned, placed := stats[decisions+"pinned"], stats[decisions+"placed"]
-	if placed > uint64(s.Sessions) || pinned*100 < (total-placed)*99 {
+	if placed > uint64(s.Sessions) || pinned == 0 || pinned*100 < (total-placed)*99 {
 		return fmt.Errorf("bench: not a run of sticky turns: %v", stats)
 	}
 	return nil
