@@ -41,6 +41,7 @@ type store struct {
 	key, buf  []byte // scratch
 	stats     storeStats
 	sweeping  uint32 // the shard that was swept last
+	noRoom    int64  // when a sweep for room last found none, ms
 	suspicion suspicion
 }
 
@@ -62,6 +63,7 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig, config ui
 		config:  config,
 		timeout: session.IdleTimeout.Milliseconds(),
 		max:     uint64(session.MaxSessions),
+		noRoom:  -roomPause,
 	}
 	// Until shared data answers, requests are at least spread.
 	s.view.Apply(s.members)
