@@ -220,7 +220,7 @@ func (g *gateway) healthy(t *testing.T, mark int, before envoytest.Stats) {
 
 // leftovers says what a gateway still counts when all tests are over.
 func (g *gateway) leftovers() string {
-	stats, err := g.envoy.Admin.Stats(context.Background(), `^wasmcustom\.pinwheel_(sessions|inflight)\.`)
+	stats, err := g.envoy.Admin.Stats(context.Background(), `^wasmcustom\.pinwheel_(sessions|inflight|errors_total)\.`)
 	if err != nil {
 		return err.Error()
 	}

@@ -32,7 +32,7 @@ func TestBurstOfNewSessionsSpreadsExactly(t *testing.T) {
 
 func TestSessionsStay(t *testing.T) {
 	each(t, userFile, func(t *testing.T, g *gateway) {
-		before := g.counts(t)
+		before := g.quietCounts(t)
 		ids := newIDs(300)
 		limit := make(chan struct{}, 50)
 		var mu sync.Mutex
@@ -65,7 +65,7 @@ func TestSessionsStay(t *testing.T) {
 // Without a session id a request is spread like any other and leaves no trace.
 func TestKeylessSpreadsEvenly(t *testing.T) {
 	each(t, userFile, func(t *testing.T, g *gateway) {
-		before := g.counts(t)
+		before := g.quietCounts(t)
 		served := map[string]string{}
 		conn := g.dial(t) // one connection, one worker
 		for i := range 60 {

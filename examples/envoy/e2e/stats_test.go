@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
@@ -30,6 +32,20 @@ func (g *gateway) stats(t *testing.T, match string) envoytest.Stats {
 
 // counts are the pinwheel counters at one moment.
 func (g *gateway) counts(t *testing.T) envoytest.Stats { return g.stats(t, `^wasmcustom\.pinwheel_`) }
+
+// quietCounts are the counters once no worker has anything left to report: each
+// adds what it counted at its own tick, every second.
+func (g *gateway) quietCounts(t *testing.T) envoytest.Stats {
+	t.Helper()
+	last, since := g.counts(t), time.Now()
+	until(t, "the counters to rest", func() (bool, string) {
+		if now := g.counts(t); !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > 1500*time.Millisecond, ""
+	})
+	return last
+}
 
 // waitCount waits until the counter stands n higher than in before, and stays
 // within it: overshooting fails at once.
