@@ -75,6 +75,54 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
+// The front page's configuration and commands run as printed, but for the ports
+// and where the configuration is saved.
+func TestFrontPageCommands(t *testing.T) {
+	root, err := envoytest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envoytest.Wasm(root); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(string(page))
+	blocks := shellBlocks(string(page))
+	if len(config) != 2 || len(blocks) != 1 {
+		t.Fatalf("README.md has %d configurations and %d blocks of commands, want one each", len(config)/2, len(blocks))
+	}
+	bin, err := wheel.Find(t.Context(), versions()[len(versions())-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	movePorts := otherPorts(t)
+	saved := filepath.Join(dir, "envoy.yaml")
+	if err := os.WriteFile(saved, []byte(movePorts(config[1])), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	script := strings.NewReplacer(
+		"make wasm", ":",
+		"-c envoy.yaml", "-c "+saved+" --disable-hot-restart",
+		"dist/replicas &", filepath.Join(dir, "replicas")+movePorts(" 127.0.0.1:8001 127.0.0.1:8002 127.0.0.1:8003 &"),
+		"dist/replicas", filepath.Join(dir, "replicas"),
+	).Replace(movePorts(blocks[0]))
+	out := runScript(t, root, script, "ENVOY="+bin, "PATH="+withCurl(t, dir))
+	homes, reasons := saidOf(out, "x-pinwheel-replica: "), saidOf(out, "x-pinwheel-reason: ")
+	if len(homes) != 4 || homes[0] != homes[2] || homes[1] != homes[3] || homes[0] == homes[1] {
+		t.Errorf("alice, bob, alice, bob went to %q", homes)
+	}
+	if strings.Join(reasons, " ") != "placed placed pinned pinned" {
+		t.Errorf("reasons %q", reasons)
+	}
+	if !strings.Contains(out, `{"status":"ok","session_id":"alice"}`) {
+		t.Errorf("the release was not acknowledged:\n%s", out)
+	}
+}
+
 // saidOf returns what follows the prefix in each line that has it.
 func saidOf(out, prefix string) []string {
 	var rest []string
