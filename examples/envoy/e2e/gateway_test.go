@@ -34,6 +34,7 @@ type gateway struct {
 	client   *client
 
 	// Only in gateways with listeners in a file:
+	verbatim  bool                                            // configurations keep their text
 	serial    int                                             // of the configuration, as /config-serial tells
 	resources string                                          // that file
 	render    func(edit func(map[string]any)) (string, error) // its text, plugin configuration edited
@@ -223,6 +224,15 @@ func (g *gateway) adapt(port int) (envoytest.Bootstrap, error) {
 	return text.Plugin(func(c map[string]any) { c["replicas"] = addrs })
 }
 
+// spelling makes the texts of configurations differ, unless they are to be
+// verbatim.
+func (g *gateway) spelling() int {
+	if g.verbatim {
+		return 0
+	}
+	return g.serial
+}
+
 // split moves the listener into a file that update replaces.
 func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, error) {
 	dir, err := os.MkdirTemp("", "pinwheel-lds-")
@@ -243,7 +253,7 @@ func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, 
 		}
 		// Envoy runs the plugin's configure callback once for each text it meets, and
 		// answers a known one from memory.
-		if edited, err = edited.Respell(g.serial); err != nil {
+		if edited, err = edited.Respell(g.spelling()); err != nil {
 			return "", err
 		}
 		if edited, err = edited.DirectResponse(serialPath, strconv.Itoa(g.serial)); err != nil {
