@@ -32,6 +32,7 @@ type gateway struct {
 	client   *client
 
 	// Only in gateways with listeners in a file:
+	verbatim  bool                                            // configurations keep their text
 	serial    int                                             // of the configuration, as /config-serial tells
 	resources string                                          // that file
 	render    func(edit func(map[string]any)) (string, error) // its text, plugin configuration edited

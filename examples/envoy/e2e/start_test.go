@@ -112,8 +112,10 @@ func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, 
 		}
 		// Envoy runs the plugin's configure callback once for each text it meets, and
 		// answers a known one from memory.
-		if edited, err = edited.Respell(g.serial); err != nil {
-			return "", err
+		if !g.verbatim {
+			if edited, err = edited.Respell(g.serial); err != nil {
+				return "", err
+			}
 		}
 		if edited, err = edited.DirectResponse(serialPath, strconv.Itoa(g.serial)); err != nil {
 			return "", err

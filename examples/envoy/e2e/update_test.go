@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
@@ -222,6 +223,40 @@ func TestReplicaRemovedAndAddedByUpdate(t *testing.T) {
 			homes[id] = home
 		}
 		g.stillPinned(t, homes)
+	})
+}
+
+// Scaling down and up again, or rolling back, within Envoy's drain time: Envoy
+// meets a text that it knows, takes up the plugin context of before and calls
+// neither start nor configure.
+func TestReturnToEarlierConfiguration(t *testing.T) {
+	each(t, updatable, func(t *testing.T, g *gateway) {
+		all := []string{g.replicas[0].Addr, g.replicas[1].Addr, g.replicas[2].Addr}
+		g.verbatim = true
+		defer func() { g.verbatim = false }()
+		g.update(t, func(map[string]any) {})
+		homes := g.turns(t, newIDs(30), "placed")
+		g.update(t, func(c map[string]any) { c["replicas"] = all[:2] })
+		for id := range homes {
+			homes[id] = g.turn(t, id, map[bool]string{true: "failover_removed", false: "pinned"}[homes[id] == all[2]]).Served
+		}
+		g.update(t, func(map[string]any) {})
+		g.stillPinned(t, homes)
+		// Streams on new connections tell the plugin, a second after the update at
+		// the earliest.
+		deadline := time.Now().Add(20 * time.Second)
+		for g.spread(g.turns(t, newIDs(3), "placed"))[2] == 0 {
+			if time.Now().After(deadline) {
+				t.Fatal("no new session goes to the replica that is back")
+			}
+			g.client.http.CloseIdleConnections()
+			time.Sleep(100 * time.Millisecond)
+		}
+		g.stillPinned(t, homes)
+		next := g.turns(t, newIDs(21), "placed")
+		if got := g.spread(next)[2]; got < 7 || got > 14 {
+			t.Errorf("%d of 21 new sessions went to the replica that is back, want 7 to 14", got)
+		}
 	})
 }
 
