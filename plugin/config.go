@@ -18,9 +18,6 @@ type Config struct {
 	Release      ReleaseConfig
 	DebugHeaders bool
 	DecisionLog  DecisionLogConfig
-
-	// sum identifies the configuration text: see store.adopt.
-	sum uint64
 }
 
 // PoolConfig names the replicas of one upstream cluster.

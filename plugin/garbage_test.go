@@ -26,7 +26,7 @@ func (d lentData) get(key string) ([]byte, uint32, error) {
 func TestAPinnedTurnAllocatesNothing(t *testing.T) {
 	for _, replicas := range []int{2, 64} {
 		p := newPool(lentData{newMemoryData()}, PoolConfig{Name: "p", Members: addresses(replicas)}, benchConfig(1000), 1)
-		p.store.adopt()
+		p.store.adopt(0, 0)
 		var keys []policy.Key
 		for i := range 1000 {
 			keys = append(keys, keyOf(fmt.Sprint("session-", i)))

@@ -71,7 +71,7 @@ func (f *filter) start(config *Config) {
 	owner := rand.Uint64()
 	for _, pc := range config.Pools {
 		p := newPool(data, pc, config, owner)
-		p.store.adopt()
+		p.store.adopt(milliseconds(), 0)
 		f.pools = append(f.pools, p)
 	}
 	if err := proxywasm.SetTickPeriodMilliSeconds(uint32(config.tickPeriod().Milliseconds())); err != nil {

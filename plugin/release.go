@@ -136,14 +136,16 @@ func (f *filter) eachPool(do func(*pool)) {
 }
 
 func (f *filter) finish(id string) {
+	now := milliseconds()
 	if key, _, ok := f.keys.of(id); ok {
-		f.eachPool(func(p *pool) { p.store.finish(key.Hash) })
+		f.eachPool(func(p *pool) { p.store.finish(key.Hash, now) })
 	}
 }
 
 func (f *filter) isOpen(id string) (open bool) {
+	now := milliseconds()
 	if key, _, ok := f.keys.of(id); ok {
-		f.eachPool(func(p *pool) { open = open || p.store.isOpen(key.Hash) })
+		f.eachPool(func(p *pool) { open = open || p.store.isOpen(key.Hash, now) })
 	}
 	return open
 }

@@ -30,9 +30,14 @@ type store struct {
 	data    sharedData
 	prefix  string
 	members []policy.Member
-	config  uint64 // sum of the configuration that members are from
+	sum     uint64 // sumOf(members)
 	timeout int64  // ms
 	max     uint64
+
+	// heard is set when hear was called since the last tick; newest is the newest
+	// connection that it heard of while the members were in force.
+	heard  bool
+	newest uint64
 
 	// view is the pool's record as last read. Sticky turns trust it; placement
 	// reads it anew.
@@ -55,12 +60,12 @@ type storeStats struct {
 // another worker succeeded.
 const maxTries = 64
 
-func newStore(data sharedData, pool PoolConfig, session SessionConfig, config uint64) *store {
+func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 	s := &store{
 		data:    data,
 		prefix:  "pw1/" + pool.Name + "/",
 		members: pool.Members,
-		config:  config,
+		sum:     sumOf(pool.Members),
 		timeout: session.IdleTimeout.Milliseconds(),
 		max:     uint64(session.MaxSessions),
 		noRoom:  -roomPause,
@@ -73,7 +78,7 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig, config ui
 // turn decides a turn of the session at now (ms) and records it. ok is false
 // when shared data could not be used; the turn is then unpinned.
 func (s *store) turn(key policy.Key, now int64) (d policy.Decision, ok bool) {
-	if s.view.shards == 0 && !s.adopt() {
+	if s.view.shards == 0 && !s.adopt(now, 0) {
 		return policy.Decision{}, false
 	}
 	for range maxTries {
@@ -97,9 +102,9 @@ func (s *store) turn(key policy.Key, now int64) (d policy.Decision, ok bool) {
 
 // current makes the view current, and the pool's record exist. It is false when
 // shared data could not be used.
-func (s *store) current() bool {
+func (s *store) current(now int64) bool {
 	_, ok := s.refresh()
-	return ok && (s.view.shards != 0 || s.adopt())
+	return ok && (s.view.shards != 0 || s.adopt(now, 0))
 }
 
 // judge rules on a pin by the view, and once more by a fresh view before it
@@ -192,7 +197,7 @@ func (s *store) reserve(key policy.Key, old policy.Pin, now int64) (id uint32, r
 			return 0, policy.Error, false
 		}
 		if s.view.shards == 0 { // the gateway lost the record: an empty pool
-			if !s.adopt() {
+			if !s.adopt(now, 0) {
 				return 0, policy.Error, false
 			}
 			continue
@@ -239,8 +244,8 @@ func (s *store) giveBack(id, n uint32) {
 }
 
 // finish ends the session and reports whether it was open.
-func (s *store) finish(h policy.Hash) bool {
-	if s.view.shards == 0 && !s.adopt() {
+func (s *store) finish(h policy.Hash, now int64) bool {
+	if s.view.shards == 0 && !s.adopt(now, 0) {
 		return false
 	}
 	index := s.shardOf(h)
@@ -268,8 +273,8 @@ func (s *store) finish(h policy.Hash) bool {
 }
 
 // isOpen reports whether the session has a pin.
-func (s *store) isOpen(h policy.Hash) bool {
-	if s.view.shards == 0 && !s.adopt() {
+func (s *store) isOpen(h policy.Hash, now int64) bool {
+	if s.view.shards == 0 && !s.adopt(now, 0) {
 		return false
 	}
 	sh, _, ok := s.readShard(s.shardOf(h))
@@ -292,33 +297,6 @@ func (s *store) touch(h policy.Hash, replica uint32, now int64) {
 			return
 		}
 	}
-}
-
-// adopt makes the store's configuration the pool's, unless it is in force
-// already, and reads the pool's record. It is false when shared data could not be
-// used.
-func (s *store) adopt() bool {
-	for range maxTries {
-		cas, ok := s.refresh()
-		if !ok {
-			return false
-		}
-		if s.view.shards != 0 && s.view.config == s.config {
-			return true
-		}
-		if s.view.shards == 0 {
-			s.view.shards = shardsFor(s.max)
-		}
-		s.view.config = s.config
-		s.view.Apply(s.members)
-		switch s.writeRecord(cas) {
-		case written:
-			return true
-		case failed:
-			return false
-		}
-	}
-	return s.fault(faultCAS)
 }
 
 // shardsFor gives a shard about 16 to 32 pins when the table is full: one turn
