@@ -73,7 +73,7 @@ func (d *decoder) pools(path string, v gjson.Result) (pools []PoolConfig) {
 	}
 	for i, pc := range pools {
 		if len(pools) > 1 && pc.Cluster == "" {
-			d.fail(index(path, i)+".cluster", "missing", "the name of the cluster that the pool serves (needed with several pools)")
+			d.fail(element(path, i)+".cluster", "missing", "the name of the cluster that the pool serves (needed with several pools)")
 		}
 	}
 	return pools

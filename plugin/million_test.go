@@ -38,7 +38,8 @@ func TestAMillionStreamsInFlatMemory(t *testing.T) {
 					g.Advance(tick)
 				}
 				if i%10_000 == 0 {
-					if n := g.sessions("default"); n > millionSessions {
+					// A session on the move counts at both ends for a moment.
+					if n := g.sessions("default"); n > millionSessions+g.Workers() {
 						t.Errorf("%d sessions open, the limit is %d", n, millionSessions)
 					}
 				}

@@ -29,7 +29,10 @@ type turn struct {
 func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 	f := t.filter
 	f.served = true
-	if f.releases() {
+	r := &f.request
+	r.read(&f.names)
+	if query, ok := f.isRelease(r.path); ok {
+		f.release(r, query)
 		return types.ActionPause
 	}
 	p := f.poolOf()
@@ -37,7 +40,10 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 		f.strip()
 		return types.ActionContinue
 	}
-	key, refused, keyed := f.keys.of(f.keys.header())
+	if r.repeated {
+		p.store.fault(faultRepeatedHeader)
+	}
+	key, refused, keyed := f.key(r, r.id)
 	now := milliseconds()
 	if !p.store.heard || !p.store.inForce() {
 		p.store.hear(connectionID(), now)
