@@ -27,13 +27,26 @@ type headerNames struct {
 	session []string
 	scopes  []string
 	secret  string
+	// lengths has a bit for each length that one of the names above has: most
+	// headers of a request are passed over by their length alone.
+	lengths uint64
 }
+
+// noLonger bounds the names that lengths can tell apart; longer ones share a bit.
+const noLonger = 63
+
+func lengthBit(name string) uint64 { return 1 << min(len(name), noLonger) }
 
 func newHeaderNames(c *Config) headerNames {
 	names := headerNames{session: c.Session.Headers, scopes: c.Session.ScopeHeaders, secret: c.Release.SecretHeader}
 	for _, h := range c.Session.Headers {
 		if strings.Contains(h, "-") {
 			names.session = append(names.session[:len(names.session):len(names.session)], strings.ReplaceAll(h, "-", "_"))
+		}
+	}
+	for _, list := range [][]string{names.session, names.scopes, {names.secret, ":path", ":method"}} {
+		for _, name := range list {
+			names.lengths |= lengthBit(name)
 		}
 	}
 	return names
@@ -48,6 +61,9 @@ func (r *request) read(names *headerNames) {
 	rank := len(names.session)
 	headers := abi.RequestHeaders()
 	for name, value, ok := headers.Next(); ok; name, value, ok = headers.Next() {
+		if names.lengths&lengthBit(name) == 0 {
+			continue
+		}
 		switch name {
 		case ":path":
 			r.path = value
@@ -63,7 +79,7 @@ func (r *request) read(names *headerNames) {
 		if i < 0 || i > rank {
 			continue
 		}
-		switch value = strings.Trim(value, " \t"); {
+		switch value = trim(value); {
 		case value == "":
 		case i == rank:
 			r.repeated = r.repeated || value != r.id
@@ -71,6 +87,15 @@ func (r *request) read(names *headerNames) {
 			r.id, rank, r.repeated = value, i, false
 		}
 	}
+}
+
+// trim takes blanks off both ends: they are no part of a header's value (RFC 9110,
+// section 5.5), and not every gateway takes them off.
+func trim(value string) string {
+	if n := len(value); n == 0 || value[0] > ' ' && value[n-1] > ' ' {
+		return value
+	}
+	return strings.Trim(value, " \t")
 }
 
 func index(names []string, name string) int {

@@ -3,7 +3,6 @@ package plugin
 import (
 	"errors"
 	"math/bits"
-	"strconv"
 	"unsafe"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
@@ -312,7 +311,10 @@ func (s *store) shardOf(h policy.Hash) uint32 { return uint32(h.Lo) & (s.view.sh
 // shardKey returns the key of a shard, valid until the next key is made.
 func (s *store) shardKey(i uint32) string {
 	s.key = append(append(s.key[:0], s.prefix...), "s/"...)
-	s.key = strconv.AppendUint(s.key, uint64(i), 16)
+	const digits = "0123456789abcdef"
+	for shift := 16; shift >= 0; shift -= 4 { // 2^19 shards at most: five digits
+		s.key = append(s.key, digits[i>>shift&15])
+	}
 	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
 }
 

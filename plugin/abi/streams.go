@@ -24,15 +24,20 @@ func (w *pluginWatch) NewPluginContext(contextID uint32) types.PluginContext {
 
 var plugins = map[uint32]types.PluginContext{}
 
-// streamTable holds the contexts of running streams.
+// streamTable holds the contexts of running streams. Hosts number contexts in
+// turn, so that most streams find a slot of their own; one that meets a longer
+// lived one there goes to the map.
 type streamTable struct {
-	byID map[uint32]types.HttpContext
-	// last is what was found last: callbacks of one stream come in pairs.
-	lastID uint32
-	last   types.HttpContext
+	slots    [256]streamSlot
+	overflow map[uint32]types.HttpContext
 }
 
-var streams = streamTable{byID: map[uint32]types.HttpContext{}}
+type streamSlot struct {
+	id      uint32
+	context types.HttpContext // nil: the slot is free
+}
+
+var streams streamTable
 
 // create makes the context of a stream. It panics if there is no such plugin
 // context, or if the stream exists.
@@ -41,30 +46,47 @@ func (s *streamTable) create(contextID, pluginID uint32) {
 	if p == nil {
 		panic("a stream of an unknown plugin context")
 	}
-	if s.byID[contextID] != nil {
+	if s.find(contextID) != nil {
 		panic("a stream was created twice")
 	}
-	s.lastID, s.last = contextID, p.NewHttpContext(contextID)
-	s.byID[contextID] = s.last
+	context := p.NewHttpContext(contextID)
+	if slot := &s.slots[contextID%uint32(len(s.slots))]; slot.context == nil {
+		slot.id, slot.context = contextID, context
+		return
+	}
+	if s.overflow == nil {
+		s.overflow = map[uint32]types.HttpContext{}
+	}
+	s.overflow[contextID] = context
+}
+
+// find returns the context of a stream, or nil.
+func (s *streamTable) find(contextID uint32) types.HttpContext {
+	if slot := &s.slots[contextID%uint32(len(s.slots))]; slot.id == contextID && slot.context != nil {
+		return slot.context
+	}
+	if len(s.overflow) == 0 {
+		return nil
+	}
+	return s.overflow[contextID]
 }
 
 // of returns the context of a stream. It panics if there is none.
 func (s *streamTable) of(contextID uint32) types.HttpContext {
-	if s.lastID != contextID || s.last == nil {
-		s.lastID, s.last = contextID, s.byID[contextID]
-		if s.last == nil {
-			panic("a callback for an unknown stream")
-		}
+	context := s.find(contextID)
+	if context == nil {
+		panic("a callback for an unknown stream")
 	}
-	return s.last
+	return context
 }
 
 // remove forgets a stream and reports whether there was one.
 func (s *streamTable) remove(contextID uint32) bool {
-	if s.byID[contextID] == nil {
-		return false
+	if slot := &s.slots[contextID%uint32(len(s.slots))]; slot.id == contextID && slot.context != nil {
+		slot.context = nil
+		return true
 	}
-	delete(s.byID, contextID)
-	s.last = nil
-	return true
+	_, ok := s.overflow[contextID]
+	delete(s.overflow, contextID)
+	return ok
 }
