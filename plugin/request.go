@@ -27,15 +27,8 @@ type headerNames struct {
 	session []string
 	scopes  []string
 	secret  string
-	// lengths has a bit for each length that one of the names above has: most
-	// headers of a request are passed over by their length alone.
-	lengths uint64
+	lengths abi.Lengths // of all these names
 }
-
-// noLonger bounds the names that lengths can tell apart; longer ones share a bit.
-const noLonger = 63
-
-func lengthBit(name string) uint64 { return 1 << min(len(name), noLonger) }
 
 func newHeaderNames(c *Config) headerNames {
 	names := headerNames{session: c.Session.Headers, scopes: c.Session.ScopeHeaders, secret: c.Release.SecretHeader}
@@ -46,7 +39,7 @@ func newHeaderNames(c *Config) headerNames {
 	}
 	for _, list := range [][]string{names.session, names.scopes, {names.secret, ":path", ":method"}} {
 		for _, name := range list {
-			names.lengths |= lengthBit(name)
+			names.lengths = names.lengths.With(name)
 		}
 	}
 	return names
@@ -60,10 +53,7 @@ func (r *request) read(names *headerNames) {
 	}
 	rank := len(names.session)
 	headers := abi.RequestHeaders()
-	for name, value, ok := headers.Next(); ok; name, value, ok = headers.Next() {
-		if names.lengths&lengthBit(name) == 0 {
-			continue
-		}
+	for name, value, ok := headers.Next(names.lengths); ok; name, value, ok = headers.Next(names.lengths) {
 		switch name {
 		case ":path":
 			r.path = value

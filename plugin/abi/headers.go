@@ -27,22 +27,35 @@ func newHeaders(data []byte) Headers {
 	return Headers{data: data, left: n, sizes: 4, at: 4 + 8*n}
 }
 
-// Next returns the next name, in lower case, and value: bytes of any kind, valid
-// until the callback ends. ok is false when there are no more.
-func (h *Headers) Next() (name, value string, ok bool) {
-	if h.left == 0 {
-		return "", "", false
+// Lengths is a set of lengths of header names. Lengths from 63 on are one.
+type Lengths uint64
+
+// With returns the set with the length of name in it.
+func (l Lengths) With(name string) Lengths { return l | 1<<min(len(name), 63) }
+
+func (l Lengths) has(n uint32) bool { return l>>min(n, 63)&1 != 0 }
+
+// Next returns the next header whose name has a length of the set: its name, in
+// lower case, and its value, bytes of any kind. Both are valid until the callback
+// ends. Most headers of a request are passed over by their length alone. ok is
+// false when there are no more.
+func (h *Headers) Next(of Lengths) (name, value string, ok bool) {
+	for h.left > 0 {
+		h.left--
+		n := binary.LittleEndian.Uint32(h.data[h.sizes:])
+		v := binary.LittleEndian.Uint32(h.data[h.sizes+4:])
+		begin := h.at
+		h.sizes += 8
+		h.at += int(n) + int(v) + 2
+		if h.at > len(h.data) {
+			h.left = 0
+			break
+		}
+		if of.has(n) {
+			return view(h.data[begin : begin+int(n)]), view(h.data[begin+int(n)+1 : h.at-1]), true
+		}
 	}
-	n := int(binary.LittleEndian.Uint32(h.data[h.sizes:]))
-	v := int(binary.LittleEndian.Uint32(h.data[h.sizes+4:]))
-	if n+v+2 > len(h.data)-h.at {
-		h.left = 0
-		return "", "", false
-	}
-	name = view(h.data[h.at : h.at+n])
-	value = view(h.data[h.at+n+1 : h.at+n+1+v])
-	h.left, h.sizes, h.at = h.left-1, h.sizes+8, h.at+n+v+2
-	return name, value, true
+	return "", "", false
 }
 
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -2,6 +2,7 @@ package abi
 
 import (
 	"encoding/binary"
+	"strings"
 	"testing"
 )
 
@@ -22,11 +23,28 @@ func TestHeaders(t *testing.T) {
 	want := [][2]string{{":path", "/"}, {"x-empty", ""}, {"x-bytes", "\xc0\xa7\x00\xff"}, {"x-empty", "again"}}
 	h := newHeaders(serialise(want...))
 	for _, w := range want {
-		if name, value, ok := h.Next(); !ok || name != w[0] || value != w[1] {
+		if name, value, ok := h.Next(all); !ok || name != w[0] || value != w[1] {
 			t.Errorf("got %q %q %v, want %q", name, value, ok, w)
 		}
 	}
-	if name, _, ok := h.Next(); ok {
+	if name, _, ok := h.Next(all); ok {
+		t.Errorf("%q after the last", name)
+	}
+}
+
+// all is the set of all lengths.
+const all = ^Lengths(0)
+
+func TestHeadersOfSomeLengths(t *testing.T) {
+	long := strings.Repeat("n", 63)
+	h := newHeaders(serialise([2]string{"a", "1"}, [2]string{"bb", "2"}, [2]string{long + "n", "3"}, [2]string{"ccc", "4"}, [2]string{"dd", "5"}))
+	of := Lengths(0).With("xx").With(long)
+	for _, want := range []string{"2", "3", "5"} {
+		if _, value, _ := h.Next(of); value != want {
+			t.Errorf("value %q, want %q", value, want)
+		}
+	}
+	if name, _, ok := h.Next(of); ok {
 		t.Errorf("%q after the last", name)
 	}
 }
@@ -41,7 +59,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h := newHeaders(data)
 		for {
-			name, value, ok := h.Next()
+			name, value, ok := h.Next(all)
 			if !ok {
 				return
 			}
@@ -56,7 +74,7 @@ func TestHeadersAllocateNothing(t *testing.T) {
 	data := serialise([2]string{":path", "/v1/chat/completions"}, [2]string{"x-session-id", "s"})
 	if n := testing.AllocsPerRun(100, func() {
 		h := newHeaders(data)
-		for _, _, ok := h.Next(); ok; _, _, ok = h.Next() {
+		for _, _, ok := h.Next(all); ok; _, _, ok = h.Next(all) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
