@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
@@ -64,5 +66,41 @@ func TestKeylessTrafficDisturbsNoSession(t *testing.T) {
 		if n := keyless[m.Address]; n != 20 {
 			t.Errorf("%s got %d of 160 keyless requests, want 20", m.Address, n)
 		}
+	}
+}
+
+// vllm-project/vime#98: nobody noticed that the header was missing. One line a
+// minute for each worker says so.
+func TestKeylessRequestsAreWarnedOf(t *testing.T) {
+	g := startGateway(t, 2, threeReplicas)
+	warnings := func() (n int) {
+		for _, m := range g.Messages(hostsim.LogWarn) {
+			if strings.Contains(m, "requests without a session id") && strings.Contains(m, "x-session-id") {
+				n++
+			}
+		}
+		return n
+	}
+	g.turn("s")
+	g.Advance(2 * tick)
+	if n := warnings(); n != 0 {
+		t.Errorf("%d warnings of a request with a session id", n)
+	}
+	for range 30 {
+		for w := range 2 {
+			g.on(w, hosttest.Request{Path: "/v1/models"})
+		}
+		g.Advance(tick)
+	}
+	if n := warnings(); n != 2 {
+		t.Errorf("%d warnings in half a minute of two workers, want one each", n)
+	}
+	g.Advance(time.Minute)
+	if n := warnings(); n != 4 {
+		t.Errorf("%d warnings after another minute, want two of each worker", n)
+	}
+	g.Advance(5 * time.Minute)
+	if n := warnings(); n != 4 {
+		t.Errorf("%d warnings, and no request since", n)
 	}
 }

@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"strconv"
+
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 
 	"github.com/pinwheel-proxy/pinwheel/policy"
@@ -32,7 +34,8 @@ func (c *counters) add(name string, n uint64) {
 
 // report hands a pool's counts to the gateway. Labels are part of the names; the
 // examples have the rules that make Prometheus labels of them.
-func (p *pool) report() {
+func (p *pool) report(now int64) {
+	p.warnKeyless(now)
 	label := ".pool." + p.Name
 	for i := range p.counters.decisions {
 		n := p.counters.decisions[i]
@@ -53,6 +56,22 @@ func (p *pool) report() {
 	for kind, n := range stats.faults {
 		p.counters.add("pinwheel_errors_total.kind."+faultNames[kind], n)
 	}
+}
+
+// keylessWarning is the time between two warnings about requests without a
+// session id, in ms.
+const keylessWarning = 60_000
+
+// warnKeyless tells the operator of requests without a session id: to the clients
+// all is well, and the cache is lost in silence (vllm-project/vime#98).
+func (p *pool) warnKeyless(now int64) {
+	p.keyless += p.counters.decisions[policy.Keyless]
+	if p.keyless == 0 || p.warned != 0 && now-p.warned < keylessWarning {
+		return
+	}
+	proxywasm.LogWarn("pinwheel: pool " + p.Name + ": " + strconv.FormatUint(p.keyless, 10) +
+		" requests without a session id, routed without affinity; the headers asked for are " + p.asked)
+	p.keyless, p.warned = 0, now
 }
 
 // gauges are set by the worker that holds the pool's lease. A gauge is one value

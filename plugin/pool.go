@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"strings"
+
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -19,6 +21,11 @@ type pool struct {
 	period int64
 	// reconciled is when this worker last compared counts with pins, in ms.
 	reconciled int64
+	// asked are the session headers, as a warning names them; keyless counts the
+	// requests to warn of, and warned is when that was last done, in ms.
+	asked   string
+	keyless uint64
+	warned  int64
 	// target and spares are scratch.
 	target []byte
 	spares []int
@@ -33,6 +40,7 @@ func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
 		lease:      newLease(data, pc.Name, owner),
 		gauges:     gauges{},
 		period:     c.tickPeriod().Milliseconds(),
+		asked:      strings.Join(c.Session.Headers, ", "),
 	}
 }
 
@@ -116,7 +124,7 @@ func (p *pool) tick(now int64, reluctance int) {
 	if p.lease.hold(now, reluctance) {
 		p.lead(now)
 	}
-	p.report()
+	p.report(now)
 }
 
 func (p *pool) lead(now int64) {
