@@ -72,6 +72,9 @@ func TestAPinnedTurnLeavesNoGarbage(t *testing.T) {
 	g := startWith(t, hosttest.Options{Workers: 2, Adjust: func(c *hostsim.Config) {
 		c.Env = map[string]string{"GOGC": "off"}
 	}}, threeReplicas)
+	if err := g.Reconfigure([]byte("{" + threeReplicas + "}")); err != nil { // debug headers read a property
+		t.Fatal(err)
+	}
 	var headers []hostsim.Headers
 	for i := range 300 {
 		headers = append(headers, turnHeaders(fmt.Sprint("session-", i)))
