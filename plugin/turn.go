@@ -104,13 +104,14 @@ func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
 	if p == nil || !debug && p.looked {
 		return types.ActionContinue
 	}
-	p.looked = true
-	named := p.addressOf(t.decision.Replica)
-	served := upstreamAddress()
+	named, served := p.addressOf(t.decision.Replica), upstreamAddress()
 	if served != "" && named != "" && served != named {
-		p.servedElsewhere(named, served)
+		if !p.looked {
+			p.servedElsewhere(named, served)
+		}
 		named = served
 	}
+	p.looked = true
 	if debug {
 		if named != "" {
 			t.explain("x-pinwheel-replica", named)
