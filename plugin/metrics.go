@@ -58,15 +58,27 @@ func (p *pool) report(now int64) {
 	}
 }
 
-// keylessWarning is the time between two warnings about requests without a
-// session id, in ms.
-const keylessWarning = 60_000
+// warningPeriod is the time between two warnings of one kind, in ms.
+const warningPeriod = 60_000
+
+// servedElsewhere tells the operator that the gateway does not do as it is told:
+// decisions look right, and sessions lose their cache all the same.
+func (p *pool) servedElsewhere(named, served string) {
+	p.store.fault(faultServedElsewhere)
+	now := milliseconds()
+	if p.elsewhere != 0 && now-p.elsewhere < warningPeriod {
+		return
+	}
+	p.elsewhere = now
+	proxywasm.LogWarn("pinwheel: pool " + p.Name + ": named " + named + ", and " + served + " served: is " +
+		named + " a host of the gateway's cluster, spelled alike, and up?")
+}
 
 // warnKeyless tells the operator of requests without a session id: to the clients
 // all is well, and the cache is lost in silence (vllm-project/vime#98).
 func (p *pool) warnKeyless(now int64) {
 	p.keyless += p.counters.decisions[policy.Keyless]
-	if p.keyless == 0 || p.warned != 0 && now-p.warned < keylessWarning {
+	if p.keyless == 0 || p.warned != 0 && now-p.warned < warningPeriod {
 		return
 	}
 	proxywasm.LogWarn("pinwheel: pool " + p.Name + ": " + strconv.FormatUint(p.keyless, 10) +

@@ -21,6 +21,10 @@ type pool struct {
 	period int64
 	// reconciled is when this worker last compared counts with pins, in ms.
 	reconciled int64
+	// looked is set when a response was compared with its decision since the last
+	// tick; elsewhere is when a difference was last logged, in ms.
+	looked    bool
+	elsewhere int64
 	// asked are the session headers, as a warning names them; keyless counts the
 	// requests to warn of, and warned is when that was last done, in ms.
 	asked   string
@@ -86,6 +90,14 @@ func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int) []byte {
 	return p.target
 }
 
+// addressOf returns the address of the replica with that id, "" if there is none.
+func (p *pool) addressOf(id uint32) string {
+	if i := p.store.view.Index(id); i >= 0 {
+		return p.store.view.List[i].Address
+	}
+	return ""
+}
+
 const (
 	// sweepPeriod is the time in which all shards are swept once, in ms; less
 	// where sessions expire sooner.
@@ -113,7 +125,7 @@ const (
 // tick does the worker's own periodic work for the pool, and the pool's if this
 // worker holds the lease.
 func (p *pool) tick(now int64, reluctance int) {
-	p.store.heard = false
+	p.store.heard, p.looked = false, false
 	p.store.current(now)
 	if err := p.inflight.publish(now); err != nil {
 		p.store.fault(faultSharedData)

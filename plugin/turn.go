@@ -97,17 +97,37 @@ func (t *turn) begin(keyed bool, now int64) {
 	}
 }
 
-// OnHttpResponseHeaders explains the decision to the client, if asked to.
+// OnHttpResponseHeaders explains the decision to the client, if asked to, and
+// looks, once a tick, whether the gateway obeys it.
 func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
-	if t.pool == nil || !t.filter.config.DebugHeaders {
+	p, debug := t.pool, t.filter.config.DebugHeaders
+	if p == nil || !debug && p.looked {
 		return types.ActionContinue
 	}
-	view := &t.pool.store.view
-	if i := view.Index(t.decision.Replica); i >= 0 {
-		t.explain("x-pinwheel-replica", view.List[i].Address)
+	p.looked = true
+	named := p.addressOf(t.decision.Replica)
+	served := upstreamAddress()
+	if served != "" && named != "" && served != named {
+		p.servedElsewhere(named, served)
+		named = served
 	}
-	t.explain("x-pinwheel-reason", t.decision.Reason.String())
+	if debug {
+		if named != "" {
+			t.explain("x-pinwheel-replica", named)
+		}
+		t.explain("x-pinwheel-reason", t.decision.Reason.String())
+	}
 	return types.ActionContinue
+}
+
+// upstreamAddress returns the host that serves the request, "" if the gateway
+// does not tell: no host does, or the reply is local.
+func upstreamAddress() string {
+	address, err := proxywasm.GetProperty([]string{"upstream", "address"})
+	if err != nil {
+		return ""
+	}
+	return string(address)
 }
 
 func (t *turn) explain(header, value string) {

@@ -110,9 +110,9 @@ func numbered(text string) string {
 // serve starts what `make serve` starts, on a free port, and returns its address.
 func serve(t *testing.T) string {
 	t.Helper()
-	recipe := regexp.MustCompile(`(?m)^\t@?dist/hostsim (serve .*--listen) 127\.0\.0\.1:8080$`).FindStringSubmatch(read(t, "Makefile"))
+	recipe := regexp.MustCompile(`(?m)^\t@?dist/hostsim (serve .*--listen) \$\(LISTEN\)$`).FindStringSubmatch(read(t, "Makefile"))
 	if recipe == nil {
-		t.Fatal("the Makefile has no recipe that runs `dist/hostsim serve ... --listen 127.0.0.1:8080`")
+		t.Fatal("the Makefile has no recipe that runs `dist/hostsim serve ... --listen $(LISTEN)`")
 	}
 	cmd := exec.Command("dist/hostsim", append(strings.Fields(recipe[1]), "127.0.0.1:0")...)
 	cmd.Dir = root

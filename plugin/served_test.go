@@ -1,0 +1,72 @@
+package plugin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
+)
+
+// A replica that only the plugin's configuration has: Envoy passes the name over
+// and balances at random, and every decision looks right.
+func TestAHostThatTheGatewayDoesNotKnowIsTold(t *testing.T) {
+	g := startGateway(t, 2, `"replicas":["10.0.0.1:8000"]`)
+	from := func(served string) result {
+		r := turnOf("s")
+		r.Upstream = served
+		res := result{Result: g.Do(0, r)}
+		if got := res.Response.Value("x-pinwheel-replica"); got != served {
+			t.Errorf("served by %q, told the client %q", served, got)
+		}
+		return res
+	}
+	from("10.0.0.1:8000")
+	g.Advance(2 * tick)
+	const counter = "pinwheel_errors_total.kind.served_elsewhere"
+	if n := g.Metric(counter); n != 0 {
+		t.Errorf("%d responses from elsewhere, want none", n)
+	}
+	for range 5 {
+		from("10.9.9.9:8000")
+		g.Advance(tick)
+	}
+	if n := g.Metric(counter); n != 5 {
+		t.Errorf("%d responses from elsewhere, want 5", n)
+	}
+	told := func() (n int) {
+		for _, m := range g.Messages(hostsim.LogWarn) {
+			if strings.Contains(m, "named 10.0.0.1:8000, and 10.9.9.9:8000 served") {
+				n++
+			}
+		}
+		return n
+	}
+	if n := told(); n != 1 {
+		t.Errorf("%d lines, want one a minute", n)
+	}
+	g.Advance(time.Minute)
+	from("10.9.9.9:8000")
+	if n := told(); n != 2 {
+		t.Errorf("%d lines after another minute, want 2", n)
+	}
+}
+
+// Without debug headers a response is looked at once a tick.
+func TestResponsesAreSampled(t *testing.T) {
+	g := startGateway(t, 2, `"replicas":["10.0.0.1:8000"],"session":{"idle_timeout":"1h"}`)
+	if err := g.Reconfigure([]byte(`{"replicas":["10.0.0.1:8000"]}`)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		for range 10 {
+			r := turnOf("s")
+			r.Upstream = "10.9.9.9:8000"
+			g.Do(0, r)
+		}
+		g.Advance(tick)
+	}
+	if n := g.Metric("pinwheel_errors_total.kind.served_elsewhere"); n != 3 {
+		t.Errorf("%d responses looked at in 3 ticks, want 3", n)
+	}
+}
