@@ -26,7 +26,7 @@ var ErrConfig = errors.New("replica: bad configuration")
 type Config struct {
 	// Name is how the replica calls itself in headers, answers and metrics; usually its address. Required.
 	Name string
-	// Model is the model's name in answers to requests that name none. Empty means "sim".
+	// Model is the model's name in the list of models and in answers to requests that name none. Empty means "sim".
 	Model string
 	// BlockTokens is the size of a cache block in tokens. Zero means 64.
 	BlockTokens int
@@ -74,7 +74,7 @@ type Stats struct {
 }
 
 // Server is one simulated model server, an http.Handler for POST /v1/chat/completions, POST /v1/completions,
-// GET /health and GET /metrics. Safe for concurrent use. Prompts are admitted one after another; their waiting
+// GET /v1/models, GET /health and GET /metrics. Safe for concurrent use. Prompts are admitted one after another; their waiting
 // times overlap without slowing each other down.
 type Server struct {
 	config Config
@@ -105,6 +105,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{config: c, cache: NewPrefixCache(c.CacheBlocks)}
 	s.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, true) })
 	s.mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, false) })
+	s.mux.HandleFunc("GET /v1/models", s.serveModels)
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	s.mux.HandleFunc("GET /metrics", s.serveMetrics)
 	return s, nil

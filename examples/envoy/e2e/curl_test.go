@@ -18,13 +18,13 @@ func actAsCurl() bool {
 	if filepath.Base(os.Args[0]) != "curl" {
 		return false
 	}
-	os.Exit(curl(os.Args[1:], os.Stdout))
+	os.Exit(curl(os.Args[1:], os.Stdout, os.Stderr))
 	return true
 }
 
 // curl understands as much of curl's command line as the README uses, and
 // refuses the rest. It returns the exit code.
-func curl(args []string, out io.Writer) int {
+func curl(args []string, out, errs io.Writer) int {
 	method, url, showHeader, failOnStatus := http.MethodGet, "", false, false
 	header := http.Header{}
 	for i := 0; i < len(args); i++ {
@@ -43,7 +43,7 @@ func curl(args []string, out io.Writer) int {
 		case strings.HasPrefix(a, "http://"):
 			url = a
 		default:
-			fmt.Fprintf(os.Stderr, "curl stand-in: unknown argument %q\n", a)
+			fmt.Fprintf(errs, "curl stand-in: unknown argument %q\n", a)
 			return 2
 		}
 	}
@@ -91,11 +91,11 @@ func TestCurlStandIn(t *testing.T) {
 		{[]string{"-si", server.URL}, 0, []string{"HTTP/1.1 200 OK\r\n", "x-pinwheel-reason: placed\r\n", "\r\nGET "}},
 		{[]string{"-s", "-X", "POST", server.URL}, 0, []string{"POST "}},
 		{[]string{"-sf", server.URL + "/missing"}, 22, nil},
-		{[]string{"-o", server.URL}, 2, nil},
+		{[]string{"-o", server.URL}, 2, []string{`unknown argument "-o"`}},
 	}
 	for _, c := range cases {
 		var out bytes.Buffer
-		if code := curl(c.args, &out); code != c.code {
+		if code := curl(c.args, &out, &out); code != c.code {
 			t.Errorf("curl %q: exit code %d, want %d", c.args, code, c.code)
 		}
 		for _, w := range c.want {

@@ -58,6 +58,8 @@ func TestSessionsStay(t *testing.T) {
 		g.waitCount(t, before, statDecisions+"placed", 300)
 		g.waitCount(t, before, statDecisions+"pinned", 900)
 		g.waitCount(t, before, statPlacements, 300)
+		// The client is told who served, so this alone says that Envoy obeyed.
+		g.waitCount(t, before, statServedElsewhere, 0)
 		g.nothingLeaks(t)
 	})
 }
@@ -89,6 +91,7 @@ func TestKeylessSpreadsEvenly(t *testing.T) {
 			t.Errorf("keyless requests of both workers per replica %v, want within 2", got)
 		}
 		g.waitCount(t, before, statDecisions+"keyless", 120)
+		g.waitCount(t, before, statServedElsewhere, 0)
 		g.waitOpen(t, 0, 0, 0)
 
 		// They share no key with anybody: a session opened now is a new one.

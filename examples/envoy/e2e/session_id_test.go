@@ -12,7 +12,7 @@ import (
 // worker.
 func TestSessionIDForms(t *testing.T) {
 	each(t, userFile, func(t *testing.T, g *gateway) {
-		tail := newID()
+		tail, before := newID(), g.counts(t)
 		cases := []struct {
 			name    string
 			lines   []string
@@ -52,7 +52,9 @@ func TestSessionIDForms(t *testing.T) {
 				g.expect(t, conn.get(t, "X-Session-ID: "+clean), "pinned")
 			})
 		}
-		// Of a duplicate header the first value alone is the key.
+		// Of a duplicate header the first value alone is the key, and the operator
+		// can see that there was another. Only the two turns of that case have one.
+		g.waitCount(t, before, statRepeatedHeader, 2)
 		g.turn(t, "first"+tail, "pinned")
 		g.turn(t, "second"+tail, "placed")
 	})

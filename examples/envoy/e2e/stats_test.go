@@ -21,6 +21,34 @@ const (
 	statReleased   = "wasmcustom.pinwheel_released_total.pool.default"
 )
 
+// What clients and replicas may cause while all is well with the plugin: a
+// client repeats the session header with another id, and Envoy serves a request
+// on another host than the named one.
+const (
+	statRepeatedHeader  = statErrors + "kind.repeated_header"
+	statServedElsewhere = statErrors + "kind.served_elsewhere"
+)
+
+// isFault reports whether a counter must stand still in every test.
+func isFault(name string) bool {
+	return strings.HasPrefix(name, statErrors) && name != statRepeatedHeader && name != statServedElsewhere
+}
+
+func TestIsFault(t *testing.T) {
+	for name, want := range map[string]bool{
+		"wasmcustom.pinwheel_errors_total.kind.panic":             true,
+		"wasmcustom.pinwheel_errors_total.kind.header":            true,
+		"wasmcustom.pinwheel_errors_total.kind.served_elsewhere2": true,
+		"wasmcustom.pinwheel_errors_total.kind.repeated_header":   false,
+		"wasmcustom.pinwheel_errors_total.kind.served_elsewhere":  false,
+		statReleased: false,
+	} {
+		if got := isFault(name); got != want {
+			t.Errorf("isFault(%s) = %v", name, got)
+		}
+	}
+}
+
 func (g *gateway) stats(t *testing.T, match string) envoytest.Stats {
 	t.Helper()
 	s, err := g.envoy.Admin.Stats(t.Context(), match)

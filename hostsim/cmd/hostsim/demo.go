@@ -120,15 +120,19 @@ type demoRun struct {
 }
 
 func (d *demoRun) run(ctx context.Context, ln net.Listener) error {
-	base, err := d.baseline(ctx)
-	if err != nil {
-		return err
-	}
 	sim, err := d.startReplicas()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = sim.stop() }()
+	clusters := []gateway.Cluster{{Name: simCluster, Hosts: sim.addresses}}
+	if err := checkReplicas(d.config, clusters); err != nil {
+		return err
+	}
+	base, err := d.baseline(ctx)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(d.stderr, "compiling %s\n", d.flags.wasm)
 	host, err := startPlugin(ctx, hostsim.Config{Wasm: d.wasm, Workers: d.flags.workers,
 		PluginConfig: withReplicas(d.config, sim.addresses)}, hostsim.LogWarn, d.stderr)
@@ -136,7 +140,7 @@ func (d *demoRun) run(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	defer host.Close()
-	g, err := serveLocal(ctx, ln, gateway.Config{Host: host, Clusters: []gateway.Cluster{{Name: simCluster, Hosts: sim.addresses}}})
+	g, err := serveLocal(ctx, ln, gateway.Config{Host: host, Clusters: clusters})
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func inspect(path, profile string, asJSON bool, stdout io.Writer) error {
 	}
 	report, err := hostsim.Inspect(wasm)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return notWasm(path, strings.TrimPrefix(err.Error(), hostsim.ErrABI.Error()+": "))
 	}
 	i := slices.IndexFunc(report.Verdicts, func(v hostsim.Verdict) bool { return v.Profile == p.Name })
 	if i < 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +36,18 @@ func readWasm(path string) ([]byte, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: name a compiled plugin, or build Pinwheel's by `make wasm` (dist/pinwheel.wasm)", err)
 	}
-	return wasm, err
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.HasPrefix(wasm, []byte("\x00asm")) {
+		return nil, notWasm(path, "invalid magic number")
+	}
+	return wasm, nil
+}
+
+// notWasm is the error about a file that is no module.
+func notWasm(path, why string) error {
+	return fmt.Errorf("%s is not a WebAssembly module (%s): name a .wasm file", path, why)
 }
 
 // readConfig is what --config means: JSON itself, or the path of a file.
@@ -46,30 +56,6 @@ func readConfig(flag string) ([]byte, error) {
 		return []byte(text), nil
 	}
 	return os.ReadFile(flag)
-}
-
-// withReplicas adds the addresses of simulated replicas to a configuration that says nothing about replicas: to an empty
-// one, or a JSON object without any of replicas, pools and discovery. Others stay as they are, byte for byte.
-func withReplicas(config []byte, addresses []string) []byte {
-	fields := map[string]json.RawMessage{}
-	if len(bytes.TrimSpace(config)) > 0 && json.Unmarshal(config, &fields) != nil {
-		return config
-	}
-	for _, key := range []string{"replicas", "pools", "discovery"} {
-		if _, ok := fields[key]; ok {
-			return config
-		}
-	}
-	list, err := json.Marshal(addresses)
-	if err != nil {
-		return config
-	}
-	fields["replicas"] = list
-	filled, err := json.Marshal(fields)
-	if err != nil {
-		return config
-	}
-	return filled
 }
 
 // startPlugin starts a host on the machine's own clock. What the plugin logs at level or

@@ -42,14 +42,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "hostsim",
+		Use:   "hostsim COMMAND",
 		Short: "Run proxy-wasm plugins without a gateway",
 		Long: `hostsim runs proxy-wasm plugins the way Envoy does, without Envoy: any plugin, in any language.
 
+hostsim completion SHELL prints a script that completes commands and flags in your shell.
+
 Exit codes: 0 done, 1 a check failed or the work could not be done, 2 a mistake on the command line.`,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		SilenceUsage:          true,
+		SilenceErrors:         true,
+		DisableFlagsInUseLine: true,
 		// A word that is no command comes here as an argument.
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -60,6 +62,10 @@ Exit codes: 0 done, 1 a check failed or the work could not be done, 2 a mistake 
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	// Cobra shows a command that runs and has others under it twice, but the root runs only to print its help.
+	root.SetUsageTemplate(strings.NewReplacer(
+		"{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]", "{{if and .HasAvailableSubCommands (not .Runnable)}}\n  {{.CommandPath}} COMMAND",
+		"[command]", "COMMAND").Replace(root.UsageTemplate()))
 	root.AddCommand(newServe(), newInspect(), newDemo())
 	return root
 }

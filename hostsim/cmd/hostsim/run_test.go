@@ -67,11 +67,14 @@ var lacking = []byte("\x00asm\x01\x00\x00\x00" +
 
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
-	bad, text := filepath.Join(dir, "bad.wasm"), filepath.Join(dir, "text.wasm")
+	bad, text, cut := filepath.Join(dir, "bad.wasm"), filepath.Join(dir, "text.wasm"), filepath.Join(dir, "cut.wasm")
 	if err := os.WriteFile(bad, lacking, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cut, lacking[:20], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -81,6 +84,10 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"", 0, "serve"},
 		{"--help", 0, "Exit codes"},
+		{"--help", 0, "Usage:\n  hostsim COMMAND\n\nAvailable"},
+		{"--help", 0, "\n  completion "},
+		{"completion --help", 0, "Usage:\n  hostsim completion COMMAND\n"},
+		{"completion bash", 0, "bash completion"},
 		{"serve --help", 0, "--sim-replicas"},
 		{"serve --help", 0, "hostsim serve --wasm"},
 		{"inspect --help", 0, "--json"},
@@ -104,7 +111,9 @@ func TestExitCodes(t *testing.T) {
 		{"demo --wasm nothing-here.wasm", 1, "make wasm"},
 		{"demo --sim-replicas 0", 2, "outside 1 to 64"},
 		{"inspect", 2, "takes one file"},
-		{"inspect " + text, 1, text},
+		{"inspect " + text, 1, "hostsim: " + text + " is not a WebAssembly module (invalid magic number): name a .wasm file\n"},
+		{"inspect " + cut, 1, "hostsim: " + cut + " is not a WebAssembly module ("},
+		{"serve --sim-replicas 1 --listen 127.0.0.1:0 --wasm " + text, 1, "hostsim: " + text + " is not a WebAssembly module"},
 		{"inspect nothing-here.wasm", 1, "make wasm"},
 		{"inspect " + bad, 1, "envoy-1.40 would not load"},
 		{"inspect " + bad, 1, "because of env.no_such_call"},
@@ -253,25 +262,8 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer ln.Close()
 	code, _, stderr := command("serve", "--sim-replicas", "1", "--listen", ln.Addr().String())
-	if code != 1 || !strings.Contains(stderr, "--listen 127.0.0.1:PORT") {
+	if code != 1 || !strings.HasSuffix(stderr, "--listen 127.0.0.1:8081 (make serve LISTEN=127.0.0.1:8081)\n") {
 		t.Errorf("exit %d: %s", code, stderr)
-	}
-}
-
-func TestWithReplicas(t *testing.T) {
-	for config, want := range map[string]string{
-		"":                           `{"replicas":["a:1","b:1"]}`,
-		`{"policy":"random"}`:        `{"policy":"random","replicas":["a:1","b:1"]}`,
-		`{"replicas":["c:1"]}`:       `{"replicas":["c:1"]}`,
-		`{"replicas":[]}`:            `{"replicas":[]}`,
-		`{"pools":[]}`:               `{"pools":[]}`,
-		`{"discovery":{"x":1}}`:      `{"discovery":{"x":1}}`,
-		"not JSON, another plugin's": "not JSON, another plugin's",
-		`["a list"]`:                 `["a list"]`,
-	} {
-		if got := string(withReplicas([]byte(config), []string{"a:1", "b:1"})); got != want {
-			t.Errorf("%s: %s, want %s", config, got, want)
-		}
 	}
 }
 

@@ -135,6 +135,9 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) error {
 		config = withReplicas(config, sim.addresses)
 		clusters = []gateway.Cluster{{Name: simCluster, Hosts: sim.addresses}}
 	}
+	if err := checkReplicas(config, clusters); err != nil {
+		return err
+	}
 	var host *hostsim.Host
 	if f.wasm != "" {
 		wasm, err := readWasm(f.wasm)
@@ -160,7 +163,8 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) error {
 func listen(address string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: choose another by --listen 127.0.0.1:PORT, or stop what listens there", err)
+		return nil, fmt.Errorf("%w: stop what listens there, or choose another port, such as --listen 127.0.0.1:8081 "+
+			"(make serve LISTEN=127.0.0.1:8081)", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
