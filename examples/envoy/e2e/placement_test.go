@@ -58,7 +58,8 @@ func TestSessionsStay(t *testing.T) {
 		g.waitCount(t, before, statDecisions+"placed", 300)
 		g.waitCount(t, before, statDecisions+"pinned", 900)
 		g.waitCount(t, before, statPlacements, 300)
-		// The client is told who served, so this alone says that Envoy obeyed.
+		// The client is told who served, not who was named: this says, of one response
+		// a tick, that Envoy obeyed.
 		g.waitCount(t, before, statServedElsewhere, 0)
 		g.nothingLeaks(t)
 	})
