@@ -30,9 +30,12 @@ func (f *filter) release(r *request, query string) {
 		return
 	}
 	asked := sessionIDs(query)
-	ended := asked
-	if len(asked) == 0 {
-		asked, ended = f.headerIDs(r)
+	if len(asked) == 0 && r.id != "" {
+		asked = []string{r.id}
+	}
+	var ended []string
+	for _, id := range asked {
+		ended = f.appendMeant(ended, r, id)
 	}
 	if len(ended) == 0 {
 		answer(400, `{"status":"error","error":"no session id: give ?session_id=ID or the session header"}`)
@@ -46,7 +49,7 @@ func (f *filter) release(r *request, query string) {
 }
 
 // sessionIDs returns the ids of a query string: every session_id, split at
-// commas. An id that holds a comma is written with %2C.
+// commas. An open session whose id holds a comma is named by %2C.
 func sessionIDs(query string) (ids []string) {
 	for pair := range strings.SplitSeq(query, "&") {
 		value, ok := strings.CutPrefix(pair, "session_id=")
@@ -62,23 +65,20 @@ func sessionIDs(query string) (ids []string) {
 	return ids
 }
 
-// headerIDs returns what the session header asks to release: the session that it
-// names as a whole if that one is open, else those of a comma list.
-func (f *filter) headerIDs(r *request) (asked, ended []string) {
-	id := r.id
-	if id == "" {
-		return nil, nil
-	}
-	asked = []string{id}
+// appendMeant appends the ids that one given id means: the session that it names
+// as a whole if that one is open or it has no comma, else those of a comma list.
+// A header has no other way to write a list, and HTTP libraries escape the commas
+// of a query's.
+func (f *filter) appendMeant(ids []string, r *request, id string) []string {
 	if !strings.Contains(id, ",") || f.isOpen(r, id) {
-		return asked, asked
+		return append(ids, id)
 	}
 	for part := range strings.SplitSeq(id, ",") {
 		if part = strings.Trim(part, " \t"); part != "" {
-			ended = append(ended, part)
+			ids = append(ids, part)
 		}
 	}
-	return asked, ended
+	return ids
 }
 
 // unescape decodes percent-encoding and "+". What is no valid escape stands for
