@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
@@ -17,6 +18,11 @@ func (f *filter) isRelease(path string) (query string, ok bool) {
 	query, asks := strings.CutPrefix(rest, "?")
 	return query, asks || rest == ""
 }
+
+// maxReleases bounds the ids of one request: each reads a shard, and all run in
+// one callback, in which the worker serves nobody else. As many ids of the size
+// of a UUID fill the 60 KB that Envoy takes for a request's headers.
+const maxReleases = 2048
 
 // release ends sessions and answers; such a request is never forwarded.
 func (f *filter) release(r *request, query string) {
@@ -35,10 +41,17 @@ func (f *filter) release(r *request, query string) {
 	}
 	var ended []string
 	for _, id := range asked {
+		if len(ended) > maxReleases {
+			break // refused below
+		}
 		ended = f.appendMeant(ended, r, id)
 	}
 	if len(ended) == 0 {
 		answer(400, `{"status":"error","error":"no session id: give ?session_id=ID or the session header"}`)
+		return
+	}
+	if len(ended) > maxReleases {
+		answer(400, `{"status":"error","error":"too many session ids: at most `+strconv.Itoa(maxReleases)+` in one request"}`)
 		return
 	}
 	for _, id := range ended {

@@ -241,3 +241,18 @@ func TestReleaseWhileATurnRuns(t *testing.T) {
 		t.Errorf("a late turn is %s, want placed", r.reason)
 	}
 }
+
+// One callback serves nobody else while it runs.
+func TestReleaseOfTooManyIsRefused(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas)
+	g.turn("a")
+	list := strings.Repeat("a,", maxReleases)
+	g.released(post("/finish_session?session_id="+list+"a"), 400)
+	if !g.isOpenID("a") {
+		t.Error("a refused request ended a session")
+	}
+	g.released(post("/finish_session?session_id="+list), 200)
+	if g.isOpenID("a") {
+		t.Error("as many as are allowed ended nothing")
+	}
+}
