@@ -18,7 +18,10 @@ const (
 	statDecisions  = "wasmcustom.pinwheel_decisions_total.pool.default.policy.sticky_least_loaded.reason."
 	statPlacements = "wasmcustom.pinwheel_placements_total.pool.default"
 	statErrors     = "wasmcustom.pinwheel_errors_total."
-	statReleased   = "wasmcustom.pinwheel_released_total.pool.default"
+	// statRepeated counts what some tests do on purpose, at a tick that may come
+	// during another test.
+	statRepeated = statErrors + "kind.repeated_header"
+	statReleased = "wasmcustom.pinwheel_released_total.pool.default"
 )
 
 func (g *gateway) stats(t *testing.T, match string) envoytest.Stats {
