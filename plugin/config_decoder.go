@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 )
@@ -14,7 +15,22 @@ import (
 var ErrConfig = errors.New("pinwheel: configuration refused")
 
 func configError(path, wrong, allowed string) error {
-	return fmt.Errorf("%w: %s: %s; allowed: %s", ErrConfig, path, wrong, allowed)
+	return fmt.Errorf("%w: %s: %s; allowed: %s", ErrConfig, oneLine(path), oneLine(wrong), allowed)
+}
+
+// oneLine takes line breaks out of what quotes the configuration, and cuts what is
+// too long to read.
+func oneLine(s string) string {
+	const most = 200
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // decoder reads JSON values into a Config and keeps the first error.

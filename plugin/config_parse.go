@@ -2,7 +2,9 @@ package plugin
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -43,7 +45,20 @@ func ParseConfig(text []byte) (*Config, error) {
 	case hasReplicas:
 		c.Pools = []PoolConfig{{Name: defaultPool, Members: members}}
 	}
+	d.distinctHeaders(&c)
+	if d.err != nil {
+		return nil, d.err
+	}
 	return &c, nil
+}
+
+// distinctHeaders refuses a target header that means something else too: writing
+// the choice there would overwrite the session id, or break the request.
+func (d *decoder) distinctHeaders(c *Config) {
+	taken := append([]string{"host", "content-length", "transfer-encoding", "connection", c.Release.SecretHeader}, c.Session.Headers...)
+	if slices.Contains(append(taken, c.Session.ScopeHeaders...), c.Target.Header) {
+		d.fail("target.header", quote(c.Target.Header)+" has another meaning", "a header that nothing else reads")
+	}
 }
 
 func (d *decoder) pools(path string, v gjson.Result) (pools []PoolConfig) {
@@ -62,7 +77,7 @@ func (d *decoder) pools(path string, v gjson.Result) (pools []PoolConfig) {
 			d.fail(path+".replicas", "missing", "a list of addresses such as [\"10.0.0.1:8000\"]")
 		case names[pc.Name]:
 			d.fail(path+".name", quote(pc.Name)+" is the name of another pool", "distinct names")
-		case clusters[pc.Cluster]:
+		case pc.Cluster != "" && clusters[pc.Cluster]:
 			d.fail(path+".cluster", quote(pc.Cluster)+" belongs to another pool", "one pool for each cluster")
 		}
 		names[pc.Name], clusters[pc.Cluster] = true, true
@@ -185,8 +200,8 @@ func (d *decoder) target(c *TargetConfig, path string, v gjson.Result) {
 func (d *decoder) release(c *ReleaseConfig, path string, v gjson.Result) {
 	d.object(path, v, fields{
 		{"path", func(p string, v gjson.Result) {
-			if d.text(&c.Path, p, v); c.Path != "" && c.Path[0] != '/' {
-				d.fail(p, quote(c.Path)+" is not a path", "a path that starts with \"/\", or \"\" to turn releases off")
+			if d.text(&c.Path, p, v); c.Path != "" && (c.Path[0] != '/' || strings.ContainsAny(c.Path, "?#")) {
+				d.fail(p, quote(c.Path)+" is not a path", "a path that starts with \"/\" and has no query, or \"\" to turn releases off")
 			}
 		}},
 		{"secret_header", func(p string, v gjson.Result) { d.headerName(&c.SecretHeader, p, v) }},

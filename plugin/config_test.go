@@ -103,6 +103,12 @@ var refused = []struct{ config, says string }{
 	{`{"replicas":["10.0.0.1:1"],"target":{"spares":9}}`, "target.spares: 9 is out of range; allowed: a whole number from 0 to 8"},
 	{`{"replicas":["10.0.0.1:1"],"target":{"encoding":"base64","spares":1}}`, "target.spares: given with base64"},
 	{`{"replicas":["10.0.0.1:1"],"release":{"path":"finish"}}`, `release.path: "finish" is not a path`},
+	{`{"replicas":["10.0.0.1:1"],"re\nlease":{}}`, `re lease: unknown key; did you mean "release"?`},
+	{"{\"replicas\":[\"10.0.0.1:1\"],\"session\":{\"max_sessions\":[1,\n2]}}", "session.max_sessions: [1, 2] is out of range"},
+	{`{"pools":[{"name":"a","replicas":[]},{"name":"b","replicas":[]}]}`, "pools[0].cluster: missing"},
+	{`{"replicas":["10.0.0.1:1"],"release":{"path":"/finish?all"}}`, `release.path: "/finish?all" is not a path`},
+	{`{"replicas":["10.0.0.1:1"],"target":{"header":"X-Session-ID"}}`, `target.header: "x-session-id" has another meaning`},
+	{`{"replicas":["10.0.0.1:1"],"target":{"header":"host"}}`, `target.header: "host" has another meaning`},
 	{`{"replicas":["10.0.0.1:1"],"debug_headers":"yes"}`, "debug_headers: a string where a boolean belongs"},
 	{`{"replicas":["10.0.0.1:1"],"decision_log":{"sample":2}}`, "decision_log.sample: 2 is out of range; allowed: a number from 0 to 1"},
 }
@@ -234,7 +240,7 @@ func TestSchemaDefaultsAreTheParsers(t *testing.T) {
 // rulesBeyondSchema are refusals that a JSON schema cannot express.
 var rulesBeyondSchema = []string{
 	"line 2", "empty; allowed: a JSON", "given twice", "listed twice", "another pool", "given with base64",
-	"no duration in range", "pools[1].cluster: missing", `"10.0.0.1:0"`,
+	"no duration in range", "has another meaning", ".cluster: missing", `"10.0.0.1:0"`,
 }
 
 func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {

@@ -62,10 +62,16 @@ func (p *pool) appendDecision(b []byte, key policy.Key, d policy.Decision, at ti
 		return append(b, '}')
 	}
 	b = append(b, `,"open_sessions":{`...)
+	first := true
 	for j := range view.List {
-		if j > 0 {
+		// A removed replica may have the address of one that came back.
+		if view.List[j].State == policy.Removed {
+			continue
+		}
+		if !first {
 			b = append(b, ',')
 		}
+		first = false
 		b = gjson.AppendJSONString(b, view.List[j].Address)
 		b = strconv.AppendUint(append(b, ':'), uint64(view.List[j].Open), 10)
 	}

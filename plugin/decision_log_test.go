@@ -140,3 +140,21 @@ func TestDecisionLogSamples(t *testing.T) {
 		around("requests without a session", keyless, sessions*turns)
 	}
 }
+
+// A key that stands twice in a JSON object is read by chance.
+func TestDecisionLogNamesEachAddressOnce(t *testing.T) {
+	const log = `,"decision_log":{"enabled":true}`
+	g := startGateway(t, 1, twoReplicas+log)
+	g.turn("a")
+	g.turn("b")
+	for _, members := range []string{`"replicas":["10.0.0.1:8000"]`, twoReplicas} { // it comes back as a newcomer
+		if err := g.reconfigure(members + log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.turn("c")
+	lines := g.Messages(hostsim.LogInfo)
+	if line := lines[len(lines)-1]; strings.Count(line, `"10.0.0.2:8000":`) != 1 {
+		t.Errorf("10.0.0.2:8000 does not stand once in %s", line)
+	}
+}

@@ -13,7 +13,8 @@ import (
 // the configuration in force gets the new ones, and their ids rise through the
 // process.
 type membership struct {
-	// sum is sumOf the members in force; 0 means that there were none yet.
+	// sum is sumOf the members and timeout in force; 0 means that there were none
+	// yet.
 	sum uint64
 	// adopted is when they came into force, in ms.
 	adopted int64
@@ -28,9 +29,11 @@ type membership struct {
 // serve, replace each other no faster than that.
 const settling = 1000
 
-// sumOf identifies members, in whatever order.
-func sumOf(members []policy.Member) uint64 {
-	sum := uint64(1)
+// sumOf identifies members, in whatever order, and the timeout (ms) that sweeps go
+// by: a configuration that changes the timeout alone supersedes too, or the old
+// one would hold the lease and end sessions by its own until it has drained.
+func sumOf(members []policy.Member, timeout int64) uint64 {
+	sum := policy.RankAddress(strconv.FormatInt(timeout, 10))
 	for _, m := range members {
 		sum += policy.RankAddress(m.Address + " " + m.State.String() + " " + strconv.Itoa(int(m.Weight)))
 	}

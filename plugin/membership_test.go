@@ -111,7 +111,7 @@ func TestConflictingConfigurationsTakeTurns(t *testing.T) {
 func TestSumOfMembers(t *testing.T) {
 	a := addresses(3)
 	b := []policy.Member{a[2], a[0], a[1]}
-	if sumOf(a) != sumOf(b) {
+	if sumOf(a, 1) != sumOf(b, 1) {
 		t.Error("the order of members counts")
 	}
 	for what, change := range map[string]func(*policy.Member){
@@ -121,11 +121,14 @@ func TestSumOfMembers(t *testing.T) {
 	} {
 		c := slices.Clone(a)
 		change(&c[1])
-		if sumOf(a) == sumOf(c) {
+		if sumOf(a, 1) == sumOf(c, 1) {
 			t.Errorf("another %s is the same", what)
 		}
 	}
-	if sumOf(nil) == 0 {
+	if sumOf(a, 1) == sumOf(a, 2) {
+		t.Error("another timeout is the same")
+	}
+	if sumOf(nil, 1) == 0 {
 		t.Error("0 means that there were no members yet")
 	}
 }

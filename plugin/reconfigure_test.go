@@ -152,6 +152,26 @@ func TestASupersededConfigurationDoesNotInterfere(t *testing.T) {
 	g.mustOpen(0, 0, 0)
 }
 
+// An old configuration ticks until it has drained. If it kept the lease, its
+// shorter timeout would end the new one's sessions.
+func TestASupersededTimeoutEndsNoSession(t *testing.T) {
+	g := startGateway(t, 2, twoReplicas+`,"session":{"idle_timeout":"1m"}`)
+	g.Advance(3 * tick) // the old configuration takes the lease
+	if err := g.reconfigure(twoReplicas + `,"session":{"idle_timeout":"2h"}`); err != nil {
+		t.Fatal(err)
+	}
+	home := g.turn("s").replica
+	g.Advance(5 * time.Minute)
+	if r := g.turn("s"); r.reason != "pinned" || r.replica != home {
+		t.Errorf("idle for 5 of 120 minutes: %s on %s, want pinned on %s", r.reason, r.replica, home)
+	}
+	g.Drain()
+	g.Advance(3 * time.Hour)
+	if n := g.sessions("default"); n != 0 {
+		t.Errorf("%d sessions open after the new timeout, want none", n)
+	}
+}
+
 // Every configuration of a VM keeps its own target header from clients.
 func TestAnUpdateMayChangeTheTargetHeader(t *testing.T) {
 	g := startGateway(t, 2, twoReplicas)

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
@@ -18,6 +19,11 @@ func (f *filter) isRelease(path string) (query string, ok bool) {
 	return query, asks || rest == ""
 }
 
+// maxReleases bounds the ids of one request: each reads a shard, and all run in
+// one callback, in which the worker serves nobody else. As many ids of the size
+// of a UUID fill the 60 KB that Envoy takes for a request's headers.
+const maxReleases = 2048
+
 // release ends sessions and answers; such a request is never forwarded.
 func (f *filter) release(r *request, query string) {
 	c := &f.config.Release
@@ -30,12 +36,22 @@ func (f *filter) release(r *request, query string) {
 		return
 	}
 	asked := sessionIDs(query)
-	ended := asked
-	if len(asked) == 0 {
-		asked, ended = f.headerIDs(r)
+	if len(asked) == 0 && r.id != "" {
+		asked = []string{r.id}
+	}
+	var ended []string
+	for _, id := range asked {
+		if len(ended) > maxReleases {
+			break // refused below
+		}
+		ended = f.appendMeant(ended, r, id)
 	}
 	if len(ended) == 0 {
 		answer(400, `{"status":"error","error":"no session id: give ?session_id=ID or the session header"}`)
+		return
+	}
+	if len(ended) > maxReleases {
+		answer(400, `{"status":"error","error":"too many session ids: at most `+strconv.Itoa(maxReleases)+` in one request"}`)
 		return
 	}
 	for _, id := range ended {
@@ -46,7 +62,7 @@ func (f *filter) release(r *request, query string) {
 }
 
 // sessionIDs returns the ids of a query string: every session_id, split at
-// commas. An id that holds a comma is written with %2C.
+// commas. An open session whose id holds a comma is named by %2C.
 func sessionIDs(query string) (ids []string) {
 	for pair := range strings.SplitSeq(query, "&") {
 		value, ok := strings.CutPrefix(pair, "session_id=")
@@ -62,23 +78,20 @@ func sessionIDs(query string) (ids []string) {
 	return ids
 }
 
-// headerIDs returns what the session header asks to release: the session that it
-// names as a whole if that one is open, else those of a comma list.
-func (f *filter) headerIDs(r *request) (asked, ended []string) {
-	id := r.id
-	if id == "" {
-		return nil, nil
-	}
-	asked = []string{id}
+// appendMeant appends the ids that one given id means: the session that it names
+// as a whole if that one is open or it has no comma, else those of a comma list.
+// A header has no other way to write a list, and HTTP libraries escape the commas
+// of a query's.
+func (f *filter) appendMeant(ids []string, r *request, id string) []string {
 	if !strings.Contains(id, ",") || f.isOpen(r, id) {
-		return asked, asked
+		return append(ids, id)
 	}
 	for part := range strings.SplitSeq(id, ",") {
 		if part = strings.Trim(part, " \t"); part != "" {
-			ended = append(ended, part)
+			ids = append(ids, part)
 		}
 	}
-	return asked, ended
+	return ids
 }
 
 // unescape decodes percent-encoding and "+". What is no valid escape stands for
@@ -115,29 +128,32 @@ func hex(c byte) int {
 	return -1
 }
 
-// eachPool calls do for the pool that the request's cluster belongs to, or for
-// all pools if it belongs to none: a release may come by any route.
-func (f *filter) eachPool(do func(*pool)) {
-	if p := f.poolOf(); p != nil {
-		do(p)
+// finish ends the session in the pool of the request's cluster. If it is not open
+// there it is ended wherever it is: a release may come by any route.
+func (f *filter) finish(r *request, id string) {
+	key, _, ok := f.key(r, id)
+	if !ok {
+		return
+	}
+	now := milliseconds()
+	own := f.poolOf()
+	if own != nil && own.store.finish(key.Hash, now) {
 		return
 	}
 	for _, p := range f.pools {
-		do(p)
+		if p != own {
+			p.store.finish(key.Hash, now)
+		}
 	}
 }
 
-func (f *filter) finish(r *request, id string) {
-	now := milliseconds()
-	if key, _, ok := f.key(r, id); ok {
-		f.eachPool(func(p *pool) { p.store.finish(key.Hash, now) })
-	}
-}
-
+// isOpen reports whether the session has a pin in any pool.
 func (f *filter) isOpen(r *request, id string) (open bool) {
-	now := milliseconds()
 	if key, _, ok := f.key(r, id); ok {
-		f.eachPool(func(p *pool) { open = open || p.store.isOpen(key.Hash, now) })
+		now := milliseconds()
+		for _, p := range f.pools {
+			open = open || p.store.isOpen(key.Hash, now)
+		}
 	}
 	return open
 }

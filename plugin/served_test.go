@@ -70,3 +70,27 @@ func TestResponsesAreSampled(t *testing.T) {
 		t.Errorf("%d responses looked at in 3 ticks, want 3", n)
 	}
 }
+
+// The gateway's own 503 names the last host that it tried: nobody served.
+func TestALocalReplyIsNotServedElsewhere(t *testing.T) {
+	g := startGateway(t, 2, `"replicas":["10.0.0.1:8000"]`)
+	s := g.Worker(0).NewStream()
+	if _, err := s.RequestHeaders(turnHeaders("s"), true); err != nil {
+		t.Fatal(err)
+	}
+	s.SetProperty("upstream.address", []byte("10.9.9.9:8000"))
+	s.SetProperty("response.code_details", []byte("upstream_reset_before_response_started"))
+	if _, err := s.ResponseHeaders(hostsim.Headers{{":status", "503"}}, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Headers(hostsim.MapResponseHeaders).Value("x-pinwheel-replica"); got != "10.0.0.1:8000" {
+		t.Errorf("told the client %q, want the host that was named", got)
+	}
+	if err := s.End(hostsim.EndNormal); err != nil {
+		t.Fatal(err)
+	}
+	g.Advance(2 * tick)
+	if n := g.Metric("pinwheel_errors_total.kind.served_elsewhere"); n != 0 {
+		t.Errorf("%d responses from elsewhere, want none", n)
+	}
+}

@@ -279,7 +279,12 @@ func TestOneIDInTwoPools(t *testing.T) {
 	if one, two := g.sessions("p1"), g.sessions("p2"); one != 0 || two != 1 {
 		t.Errorf("a release by cluster c1 leaves %d and %d sessions, want 0 and 1", one, two)
 	}
+	g.do(in("c1", release))
+	if one, two := g.sessions("p1"), g.sessions("p2"); one != 0 || two != 0 {
+		t.Errorf("a release by a route whose pool has no such session leaves %d and %d, want none", one, two)
+	}
 	g.do(in("c1", turnOf("s")))
+	g.do(in("c2", turnOf("s")))
 	g.do(release)
 	if one, two := g.sessions("p1"), g.sessions("p2"); one != 0 || two != 0 {
 		t.Errorf("a release by a route of no pool leaves %d and %d sessions, want none", one, two)

@@ -29,7 +29,7 @@ type store struct {
 	data    sharedData
 	prefix  string
 	members []policy.Member
-	sum     uint64 // sumOf(members)
+	sum     uint64 // sumOf(members, timeout)
 	timeout int64  // ms
 	max     uint64
 
@@ -64,11 +64,11 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 		data:    data,
 		prefix:  "pw1/" + pool.Name + "/",
 		members: pool.Members,
-		sum:     sumOf(pool.Members),
 		timeout: session.IdleTimeout.Milliseconds(),
 		max:     uint64(session.MaxSessions),
 		noRoom:  -roomPause,
 	}
+	s.sum = sumOf(s.members, s.timeout)
 	// Until shared data answers, requests are at least spread.
 	s.view.Apply(s.members)
 	return s

@@ -171,7 +171,7 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 			case 3:
 				members := addresses(1 + rng.IntN(4))
 				members[0].State = policy.State(rng.IntN(3))
-				s.members, s.sum = members, sumOf(members)
+				s.members, s.sum = members, sumOf(members, s.timeout)
 				s.adopt(*clock, 0)
 			case 4:
 				if cas, ok := s.refresh(); ok {

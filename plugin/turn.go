@@ -63,8 +63,15 @@ func connectionID() uint64 {
 	if err != nil || len(id) != 8 {
 		return 0
 	}
-	return binary.LittleEndian.Uint64(id)
+	if n := binary.LittleEndian.Uint64(id); n < risingIDs {
+		return n
+	}
+	return 0
 }
+
+// risingIDs bounds the ids of connections that are counted: those of QUIC are
+// hashes and tell nothing of age.
+const risingIDs = 1 << 48
 
 // send tells the gateway where the request goes. A header that came with the
 // request is never left standing.
@@ -105,7 +112,7 @@ func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
 		return types.ActionContinue
 	}
 	named, served := p.addressOf(t.decision.Replica), upstreamAddress()
-	if served != "" && named != "" && served != named {
+	if served != "" && named != "" && served != named && !isLocalReply() {
 		if !p.looked {
 			p.servedElsewhere(named, served)
 		}
@@ -122,13 +129,20 @@ func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
 }
 
 // upstreamAddress returns the host that serves the request, "" if the gateway
-// does not tell: no host does, or the reply is local.
+// does not tell.
 func upstreamAddress() string {
 	address, err := proxywasm.GetProperty([]string{"upstream", "address"})
 	if err != nil {
 		return ""
 	}
 	return string(address)
+}
+
+// isLocalReply reports whether the gateway itself answers: the upstream address
+// is then the last host that it tried.
+func isLocalReply() bool {
+	details, err := proxywasm.GetProperty([]string{"response", "code_details"})
+	return err == nil && string(details) != "via_upstream"
 }
 
 func (t *turn) explain(header, value string) {
