@@ -41,8 +41,11 @@ func (s shard) pin(i int) policy.Pin {
 
 // find returns the position of the session's pin, or -1.
 func (s shard) find(h policy.Hash) int {
-	for i := range s.len() {
-		if s.hash(i) == h {
+	if len(s) == 0 {
+		return -1
+	}
+	for i, b := 0, s[1:]; len(b) >= pinSize; i, b = i+1, b[pinSize:] {
+		if binary.LittleEndian.Uint64(b[8:]) == h.Lo && binary.LittleEndian.Uint64(b) == h.Hi {
 			return i
 		}
 	}

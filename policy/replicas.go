@@ -1,7 +1,5 @@
 package policy
 
-import "sort"
-
 // State says what a replica may be given.
 type State uint8
 
@@ -69,9 +67,17 @@ type Replicas struct {
 // Index returns the position of the replica with that id, or -1.
 // Cost: O(log n).
 func (r *Replicas) Index(id uint32) int {
-	i := sort.Search(len(r.List), func(i int) bool { return r.List[i].ID >= id })
-	if i < len(r.List) && r.List[i].ID == id {
-		return i
+	low, high := 0, len(r.List)
+	for low < high {
+		middle := (low + high) / 2
+		if r.List[middle].ID < id {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low < len(r.List) && r.List[low].ID == id {
+		return low
 	}
 	return -1
 }
