@@ -17,9 +17,9 @@ func busy(n int) *policy.Replicas {
 	for i := range n {
 		ms = append(ms, policy.Member{Address: fmt.Sprintf("10.0.%d.%d:8000", i/250, i%250+1), Weight: 1})
 	}
-	r.Apply(ms)
+	r.Apply(ms, 0, 0)
 	for _, id := range manyIDs(8*n + n/2) {
-		r.Reserve(policy.StickyLeastLoaded(r, key(id), 0))
+		r.Reserve(sticky(r, key(id), 0), 0)
 	}
 	return r
 }
@@ -29,15 +29,15 @@ func busy(n int) *policy.Replicas {
 func pinnedTurn(r *policy.Replicas, pin policy.Pin, dst []int) (policy.Reason, []int) {
 	k := policy.NewKey(policy.Secret{1}, id)
 	reason := policy.Judge(pin, r, pin.LastSeen+1000, 7_200_000)
-	return reason, policy.Spares(dst, r, k, r.Index(pin.Replica), 2)
+	return reason, policy.Spares(dst, r, k, r.Index(pin.Replica), 2, 0)
 }
 
 // placement is what the policy does for the first turn of a session, which then
 // gives the place back so that every round finds the same loads.
 func placement(r *policy.Replicas) int {
 	k := policy.NewKey(policy.Secret{1}, id)
-	i := policy.StickyLeastLoaded(r, k, 0)
-	r.Reserve(i)
+	i := sticky(r, k, 0)
+	r.Reserve(i, 0)
 	r.Return(r.List[i].ID, 1)
 	return i
 }
@@ -88,7 +88,7 @@ func TestNoAllocation(t *testing.T) {
 			}
 		},
 		"placement": func() { placement(r) },
-		"unpinned":  func() { policy.Unpinned(r, 7) },
+		"unpinned":  func() { policy.StickyLeastLoaded{}.Unpinned(r, policy.Query{After: 7}) },
 	} {
 		if n := testing.AllocsPerRun(100, decide); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)

@@ -93,16 +93,16 @@ func (p *poolTarget) Configure(pool string, o policytest.Options, replicas []pol
 		members = append(members, policy.Member{Address: r.Address, Weight: r.Weight, State: state})
 	}
 	p.options, at.Timeout, at.MaxSessions = o, o.Timeout.Milliseconds(), o.MaxSessions
-	at.Apply(members)
-	at.Forget()
+	at.Apply(members, 0, 0)
+	at.Forget(0, 0)
 }
 
 func (p *poolTarget) Turn(pool, id string) policytest.Decision {
 	at := p.pools[pool]
 	if len(id) > p.options.MaxIDBytes {
-		return p.decision(at, at.Unrecorded(policy.Oversized))
+		return p.decision(at, at.Unrecorded(policy.Key{}, policy.Oversized, 0))
 	}
-	return p.decision(at, at.Turn(key(id), p.now))
+	return p.decision(at, at.Turn(key(id), nil, p.now))
 }
 
 func (p *poolTarget) Together(pool string, ids []string) (ds []policytest.Decision) {
@@ -113,7 +113,7 @@ func (p *poolTarget) Together(pool string, ids []string) (ds []policytest.Decisi
 }
 
 func (p *poolTarget) Keyless(pool string) policytest.Decision {
-	return p.decision(p.pools[pool], p.pools[pool].Unrecorded(policy.Keyless))
+	return p.decision(p.pools[pool], p.pools[pool].Unrecorded(policy.Key{}, policy.Keyless, 0))
 }
 
 func (p *poolTarget) Finish(pool, id string) { p.pools[pool].Finish(key(id)) }
@@ -123,7 +123,7 @@ func (p *poolTarget) Advance(d time.Duration) { p.now += d.Milliseconds() }
 func (p *poolTarget) Sweep() {
 	for _, at := range p.pools {
 		at.Sweep(p.now)
-		at.Forget()
+		at.Forget(0, 0)
 	}
 }
 

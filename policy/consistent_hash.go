@@ -12,18 +12,30 @@ import "math"
 // 1 or more; 0 means no bound, and then every gateway agrees on every session
 // without any state, so that nothing is pinned. If all are over the bound, the
 // first of the order keeps its session. Cost: O(replicas).
+//
+// A hash alone places blind, and still moves 1/(n+1) of the sessions when a
+// replica comes: with a bound, pins hold them.
 type ConsistentHash struct{ LoadFactor float64 }
 
 // Pins reports whether there is a bound: the bound moves with the load, so what
 // it decided has to be remembered.
 func (p ConsistentHash) Pins() bool { return p.LoadFactor > 0 }
 
+// Unpinned returns one of the replicas with the fewest open sessions where there
+// is no session, and Choose's where there is: it finds its way without a pin.
+func (p ConsistentHash) Unpinned(r *Replicas, q Query) int {
+	if q.Key == (Key{}) {
+		return fewestOpen(r, q)
+	}
+	return p.Choose(r, q)
+}
+
 // Choose returns the first replica of the session's order that is under the bound.
 func (p ConsistentHash) Choose(r *Replicas, q Query) int {
-	panicking := r.Panicking()
+	panicking := r.Panicking(q.Now)
 	var open, weights uint64
 	for i := range r.List {
-		if c := &r.List[i]; places(c.State, panicking) {
+		if c := &r.List[i]; c.places(q.Now, panicking) {
 			open += load(c, q.Leaving)
 			weights += uint64(c.Weight)
 		}
@@ -31,7 +43,7 @@ func (p ConsistentHash) Choose(r *Replicas, q Query) int {
 	first, best := -1, -1
 	for i := range r.List {
 		c := &r.List[i]
-		if !places(c.State, panicking) {
+		if !c.places(q.Now, panicking) {
 			continue
 		}
 		if first < 0 || precedes(c, &r.List[first], q.Key.Rank) {

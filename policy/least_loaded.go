@@ -1,39 +1,32 @@
 package policy
 
 // LeastLoaded sends each request to the replica with the fewest running requests
-// per weight, the tied in turn. Nothing is pinned. Cost: O(replicas).
+// per weight, the tied in turn: the first of the tied would serve alone whenever
+// requests do not overlap (verl-project/verl#7613). Nothing is pinned.
+// Cost: O(replicas).
 type LeastLoaded struct{}
 
 // Pins is false.
 func (LeastLoaded) Pins() bool { return false }
 
+// Unpinned is Choose.
+func (p LeastLoaded) Unpinned(r *Replicas, q Query) int { return p.Choose(r, q) }
+
 // Choose returns the replica with the fewest running requests.
 func (LeastLoaded) Choose(r *Replicas, q Query) int {
-	panicking := r.Panicking()
-	least, ties := -1, uint64(0)
+	panicking := r.Panicking(q.Now)
+	var t turns
 	for i := range r.List {
+		c := &r.List[i]
 		switch {
-		case !places(r.List[i].State, panicking):
-		case least < 0 || lessBusy(r, q.InFlight, i, least):
-			least, ties = i, 1
-		case !lessBusy(r, q.InFlight, least, i):
-			ties++
+		case !c.places(q.Now, panicking):
+		case t.none() || lessBusy(r, q.InFlight, i, t.first-1):
+			t.restart(i, c.ID, q.After)
+		case !lessBusy(r, q.InFlight, t.first-1, i):
+			t.tie(i, c.ID, q.After)
 		}
 	}
-	if least < 0 {
-		return -1
-	}
-	skip := q.Cursor % ties
-	for i := least; i < len(r.List); i++ {
-		if !places(r.List[i].State, panicking) || lessBusy(r, q.InFlight, least, i) {
-			continue
-		}
-		if skip == 0 {
-			return i
-		}
-		skip--
-	}
-	return least
+	return t.chosen()
 }
 
 // lessBusy compares running requests per weight.

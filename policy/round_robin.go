@@ -7,30 +7,17 @@ type RoundRobin struct{}
 // Pins is false.
 func (RoundRobin) Pins() bool { return false }
 
-// Choose returns the replica whose turn it is by q.Cursor.
-func (RoundRobin) Choose(r *Replicas, q Query) int { return nthPlaceable(r, q.Cursor) }
+// Unpinned is Choose.
+func (p RoundRobin) Unpinned(r *Replicas, q Query) int { return p.Choose(r, q) }
 
-// nthPlaceable returns the position of the replica with number n, counted around,
-// among those that may take a session; -1 if there is none.
-func nthPlaceable(r *Replicas, n uint64) int {
-	panicking := r.Panicking()
-	var count uint64
+// Choose returns the replica that comes after q.After.
+func (RoundRobin) Choose(r *Replicas, q Query) int {
+	panicking := r.Panicking(q.Now)
+	var t turns
 	for i := range r.List {
-		if places(r.List[i].State, panicking) {
-			count++
+		if c := &r.List[i]; c.places(q.Now, panicking) {
+			t.tie(i, c.ID, q.After)
 		}
 	}
-	if count == 0 {
-		return -1
-	}
-	n %= count
-	for i := range r.List {
-		if places(r.List[i].State, panicking) {
-			if n == 0 {
-				return i
-			}
-			n--
-		}
-	}
-	return -1
+	return t.chosen()
 }
