@@ -13,8 +13,9 @@ type pool struct {
 	lease    *lease
 	counters counters
 	gauges   gauges
-	// unpinned counts this worker's requests without a pin: their own rotation.
-	unpinned uint64
+	// unpinned is the replica of this worker's last request without a pin: their
+	// own rotation.
+	unpinned uint32
 	// period is the time between ticks, in ms.
 	period int64
 	// reconciled is when this worker last compared counts with pins, in ms.
@@ -49,9 +50,10 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int
 		p.store.current()
 	}
 	if d.Replica == 0 && d.Reason != policy.NoReplica {
-		if i := policy.Unpinned(&p.store.view.Replicas, p.unpinned); i >= 0 {
-			p.unpinned++
+		q := policy.Query{Now: now, After: p.unpinned}
+		if i := (policy.StickyLeastLoaded{}).Unpinned(&p.store.view.Replicas, q); i >= 0 {
 			d.Replica = p.store.view.List[i].ID
+			p.unpinned = d.Replica
 		} else {
 			d.Reason = policy.NoReplica
 		}
@@ -71,7 +73,7 @@ func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int) []byte {
 		return nil
 	}
 	p.target = append(p.target, r.List[primary].Address...)
-	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares)
+	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, 0)
 	for _, i := range p.spares {
 		p.target = append(append(p.target, ','), r.List[i].Address...)
 	}

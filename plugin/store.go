@@ -64,7 +64,7 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig, config ui
 		max:     uint64(session.MaxSessions),
 	}
 	// Until shared data answers, requests are at least spread.
-	s.view.Apply(s.members)
+	s.view.Apply(s.members, 0, 0)
 	return s
 }
 
@@ -198,11 +198,11 @@ func (s *store) reserve(key policy.Key, old policy.Pin, now int64) (id uint32, r
 			}
 			continue
 		}
-		i := policy.StickyLeastLoaded(&s.view.Replicas, key, old.Replica)
+		i := policy.StickyLeastLoaded{}.Choose(&s.view.Replicas, policy.Query{Key: key, Now: now, Leaving: old.Replica})
 		if i < 0 {
 			return 0, policy.NoReplica, true
 		}
-		s.view.Reserve(i)
+		s.view.Reserve(i, now)
 		switch s.writeRecord(cas) {
 		case written:
 			return s.view.List[i].ID, 0, true
@@ -305,7 +305,7 @@ func (s *store) adopt() bool {
 			s.view.shards = shardsFor(s.max)
 		}
 		s.view.config = s.config
-		s.view.Apply(s.members)
+		s.view.Apply(s.members, 0, 0)
 		switch s.writeRecord(cas) {
 		case written:
 			return true
@@ -407,7 +407,7 @@ func (s *store) forgetRemoved(running map[uint32]uint32) {
 			return
 		}
 	}
-	if cas, ok := s.refresh(); ok && s.view.Forget() {
+	if cas, ok := s.refresh(); ok && s.view.Forget(0, 0) {
 		s.writeRecord(cas)
 	}
 }
