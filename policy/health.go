@@ -1,11 +1,14 @@
 package policy
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // HealthRule says when a replica that fails is left alone, and for how long.
 type HealthRule struct {
-	// Failures is the number of failures in a row that begin a cool-down;
-	// 0 means that none begins.
+	// Failures is the number of failures in a row that begin a cool-down,
+	// 1..65534; 0 means that none begins.
 	Failures uint16
 	// Cooldown is the length of the first cool-down in ms, above 0. Each
 	// failed trial doubles it up to MaxCooldown, which is not below Cooldown.
@@ -17,7 +20,7 @@ var ErrHealthRule = errors.New("policy: bad health rule")
 
 // Validate checks the ranges. Errors: ErrHealthRule.
 func (h HealthRule) Validate() error {
-	if h.Failures > 0 && (h.Cooldown <= 0 || h.MaxCooldown < h.Cooldown) {
+	if h.Failures > unproven || h.Failures > 0 && (h.Cooldown <= 0 || h.MaxCooldown < h.Cooldown) {
 		return ErrHealthRule
 	}
 	return nil
@@ -31,7 +34,8 @@ func (h HealthRule) Validate() error {
 // second trial beside it, and another one if nothing is ever heard of it.
 // A success ends the cool-down, a failed trial begins one twice as long.
 type Health struct {
-	// Failures counts failures in a row while the replica is well.
+	// Failures counts failures in a row while the replica is well; it is 65534
+	// after a cool-down that ended unproven.
 	Failures uint16
 	// Probing says that a trial was placed since Since.
 	Probing bool
@@ -88,10 +92,20 @@ func (h *Health) cool(now int64, rule HealthRule) {
 	*h = Health{Cooldown: next, Since: now, Until: now + next}
 }
 
-// Succeed records that a turn succeeded on the replica with that id, began being
-// when it was sent there. A turn that began before a cool-down does not end it.
-// It reports whether anything changed; on a replica that is well, nothing does.
-func (r *Replicas) Succeed(id uint32, began int64) (changed bool) {
+// unproven is Health.Failures of a replica whose cool-down ended without a
+// success of its own: the next failure begins another.
+const unproven = math.MaxUint16 - 1
+
+// Succeed records at now that a turn succeeded on the replica with that id, began
+// being when it was sent there. A turn that began before a cool-down does not end
+// it. It reports whether anything changed; on a replica that is well, nothing
+// does.
+//
+// If all were cooling down, what failed them was most likely none of them but the
+// network: the first success ends every cool-down. Else the replica that answers
+// first would be the only eligible one, and every session would move to it. Those
+// that were not heard of cool down again at their next failure.
+func (r *Replicas) Succeed(id uint32, began, now int64) (changed bool) {
 	i := r.Index(id)
 	if i < 0 || r.List[i].State == Removed {
 		return false
@@ -104,6 +118,13 @@ func (r *Replicas) Succeed(id uint32, began int64) (changed bool) {
 		*h = Health{}
 	case began <= h.Since:
 		return false
+	case r.Panicking(now):
+		for j := range r.List {
+			if o := &r.List[j]; o.Health.Cooling() {
+				o.Health = Health{Failures: unproven}
+			}
+		}
+		*h = Health{}
 	default:
 		*h = Health{}
 		if r.List[i].State == Active {

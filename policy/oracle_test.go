@@ -120,7 +120,7 @@ func (o *oracle) fail(id uint32, began, now int64) {
 	switch {
 	case c == nil:
 	case c.length == 0:
-		if c.failures++; c.failures == int(o.health.Failures) {
+		if c.failures++; c.failures >= int(o.health.Failures) {
 			c.failures, c.since, c.length = 0, now, o.health.Cooldown
 		}
 	case began >= c.ready(), len(c.trials) > 0 && began > c.since:
@@ -128,14 +128,24 @@ func (o *oracle) fail(id uint32, began, now int64) {
 	}
 }
 
-func (o *oracle) succeed(id uint32, began int64) {
+func (o *oracle) succeed(id uint32, began, now int64) {
 	c := o.byID(id)
 	if c == nil || c.length > 0 && began <= c.since {
 		return
 	}
-	cooled := c.length > 0
+	cooled, panicked := c.length > 0, o.panics(now)
 	c.failures, c.length, c.trials = 0, 0, nil
-	if cooled && c.member.State == policy.Active {
+	if !cooled {
+		return
+	}
+	if panicked {
+		// All are well until they fail once more, and none joins anew.
+		for i := range o.replicas {
+			if e := &o.replicas[i]; e.length > 0 {
+				e.failures, e.length, e.trials = 65534, 0, nil
+			}
+		}
+	} else if c.member.State == policy.Active {
 		c.joining = int64(len(o.pins)) > o.count(c.id)
 		o.settle(c)
 	}

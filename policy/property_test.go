@@ -295,8 +295,8 @@ func (x *pair) event(s step, id uint32) {
 			o.fail(id, x.now-s.ms, x.now)
 		}
 	case "ok":
-		x.pool.Succeed(id, x.now-s.ms)
-		o.succeed(id, x.now-s.ms)
+		x.pool.Succeed(id, x.now-s.ms, x.now)
+		o.succeed(id, x.now-s.ms, x.now)
 	case "begin":
 		x.pool.Begin(id)
 		o.running = append(o.running, id)
