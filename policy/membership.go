@@ -62,14 +62,19 @@ func (r *Replicas) add(m Member, joining bool) {
 // others would get every new session, and its prefill, until they have as many.
 func (r *Replicas) rejoin(positions ...int) {
 	open := r.Open()
+	// None of them is a measure for another: all are marked before any is judged,
+	// and all judged before any mark goes.
 	for _, i := range positions {
-		r.List[i].Joining = open > uint64(r.List[i].Open)
+		r.List[i].Joining = true
 	}
-	// Only now: two that return together are no measure for each other.
+	level := positions[:0]
 	for _, i := range positions {
-		if c := &r.List[i]; c.Joining && r.caughtUp(i) {
-			c.Joining = false
+		if open == uint64(r.List[i].Open) || r.caughtUp(i) {
+			level = append(level, i)
 		}
+	}
+	for _, i := range level {
+		r.List[i].Joining = false
 	}
 }
 

@@ -86,12 +86,15 @@ func (o *oracle) apply(members []policy.Member, now int64) {
 			o.replicas = append(o.replicas, oracleReplica{id: o.lastID, member: m, rank: policy.RankAddress(m.Address), joining: busy})
 		}
 	}
+	var settled []bool
 	for _, i := range back {
-		c := &o.replicas[i]
-		c.joining = int64(len(o.pins)) > o.count(c.id)
+		o.replicas[i].joining = true
 	}
 	for _, i := range back {
-		o.settle(&o.replicas[i])
+		settled = append(settled, int(o.count(o.replicas[i].id)) == len(o.pins) || o.level(&o.replicas[i]))
+	}
+	for n, i := range back {
+		o.replicas[i].joining = !settled[n]
 	}
 }
 
@@ -146,8 +149,8 @@ func (o *oracle) succeed(id uint32, began, now int64) {
 			}
 		}
 	} else if c.member.State == policy.Active {
-		c.joining = int64(len(o.pins)) > o.count(c.id)
-		o.settle(c)
+		c.joining = true
+		c.joining = int64(len(o.pins)) > o.count(c.id) && !o.level(c)
 	}
 }
 
@@ -267,9 +270,12 @@ func where(list []*oracleReplica, keep func(*oracleReplica) bool) (kept []*oracl
 	return kept
 }
 
-// settle ends c's joining once some settled active replica is no more loaded, or
+// settle ends c's joining once it is level.
+func (o *oracle) settle(c *oracleReplica) { c.joining = c.joining && !o.level(c) }
+
+// level reports that some settled active replica is no more loaded than c, or
 // there is none.
-func (o *oracle) settle(c *oracleReplica) {
+func (o *oracle) level(c *oracleReplica) bool {
 	others := 0
 	for i := range o.replicas {
 		e := &o.replicas[i]
@@ -278,12 +284,10 @@ func (o *oracle) settle(c *oracleReplica) {
 		}
 		others++
 		if compare(o.load(e, 0), e.member.Weight, o.load(c, 0), c.member.Weight) <= 0 {
-			c.joining = false
+			return true
 		}
 	}
-	if others == 0 {
-		c.joining = false
-	}
+	return others == 0
 }
 
 func (o *oracle) pinOf(session string) *oraclePin {
@@ -357,9 +361,7 @@ func (o *oracle) turn(session, prompt string, now int64) policy.Decision {
 	o.try(c, now)
 	o.placements = append(o.placements, c.id)
 	o.pins = append(o.pins, oraclePin{session, c.id, now})
-	if c.joining {
-		o.settle(c)
-	}
+	o.settle(c)
 	if old != nil {
 		i := slices.IndexFunc(o.pins, func(p oraclePin) bool { return p.session == session })
 		o.pins = slices.Delete(o.pins, i, i+1)
