@@ -18,7 +18,7 @@ const (
 // prefixUnits are the lengths of a prompt's prefixes, in units: 256 bytes, then
 // each a quarter longer than the last, up to 212 KB. They depend on nothing but
 // their number, so that two prompts have the hash of a common prefix in common.
-// Growing by a fixed share they are few (24 for 48 KB), and the longest one
+// Growing by a fixed share they are few (26 for 48 KB), and the longest one
 // within a common prefix falls short of it by a fifth at most, whatever its
 // length. A shorter prefix than the first is sooner computed than found.
 var prefixUnits = geometric()
