@@ -106,6 +106,24 @@ func (s *scriptTarget) Turn(pool, id string) policytest.Decision {
 	return decisionOf(s.gw.do(s.request(pool, turnOf(id))))
 }
 
+// The module has one policy and no health yet: scripts that need more fail here.
+
+func (s *scriptTarget) Prompt(pool, id, _ string) policytest.Decision {
+	s.t.Fatalf("a prompt of %s in %s: no cache_aware yet", id, pool)
+	return policytest.Decision{}
+}
+
+func (s *scriptTarget) Begin(pool, id string) policytest.Decision {
+	s.t.Fatalf("a running turn of %s in %s: no least_loaded yet", id, pool)
+	return policytest.Decision{}
+}
+
+func (s *scriptTarget) End(pool, id string) { s.t.Fatalf("the end of a turn of %s in %s", id, pool) }
+
+func (s *scriptTarget) Answer(pool, address string, _ bool) {
+	s.t.Fatalf("answers of %s in %s: no health yet", address, pool)
+}
+
 // Together deals the turns to all workers and interleaves these at every access
 // to shared data.
 func (s *scriptTarget) Together(pool string, ids []string) []policytest.Decision {

@@ -13,9 +13,8 @@ type pool struct {
 	lease    *lease
 	counters counters
 	gauges   gauges
-	// unpinned is the replica of this worker's last request without a pin: their
-	// own rotation.
-	unpinned uint32
+	// unpinned is the rotation of this worker's requests without a pin.
+	unpinned policy.Rotation
 	// period is the time between ticks, in ms.
 	period int64
 	// reconciled is when this worker last compared counts with pins, in ms.
@@ -50,10 +49,10 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int
 		p.store.current()
 	}
 	if d.Replica == 0 && d.Reason != policy.NoReplica {
-		q := policy.Query{Now: now, After: p.unpinned}
+		q := policy.Query{Now: now, Chosen: p.unpinned.Of(&p.store.view.Replicas)}
 		if i := (policy.StickyLeastLoaded{}).Unpinned(&p.store.view.Replicas, q); i >= 0 {
 			d.Replica = p.store.view.List[i].ID
-			p.unpinned = d.Replica
+			p.unpinned.Chose(d.Replica)
 		} else {
 			d.Reason = policy.NoReplica
 		}

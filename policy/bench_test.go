@@ -88,7 +88,7 @@ func TestNoAllocation(t *testing.T) {
 			}
 		},
 		"placement": func() { placement(r) },
-		"unpinned":  func() { policy.StickyLeastLoaded{}.Unpinned(r, policy.Query{After: 7}) },
+		"unpinned":  func() { policy.StickyLeastLoaded{}.Unpinned(r, policy.Query{Chosen: []uint64{7}}) },
 	} {
 		if n := testing.AllocsPerRun(100, decide); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)

@@ -1,8 +1,8 @@
 package policy
 
 // LeastLoaded sends each request to the replica with the fewest running requests
-// per weight, the tied in turn: the first of the tied would serve alone whenever
-// requests do not overlap (verl-project/verl#7613). Nothing is pinned.
+// per weight, of the tied to the one chosen longest ago: the first of the tied
+// would serve alone whenever requests do not overlap (verl-project/verl#7613). Nothing is pinned.
 // Cost: O(replicas).
 type LeastLoaded struct{}
 
@@ -15,18 +15,16 @@ func (p LeastLoaded) Unpinned(r *Replicas, q Query) int { return p.Choose(r, q) 
 // Choose returns the replica with the fewest running requests.
 func (LeastLoaded) Choose(r *Replicas, q Query) int {
 	panicking := r.Panicking(q.Now)
-	var t turns
+	best := -1
 	for i := range r.List {
-		c := &r.List[i]
-		switch {
-		case !c.places(q.Now, panicking):
-		case t.none() || lessBusy(r, q.InFlight, i, t.first-1):
-			t.restart(i, c.ID, q.After)
-		case !lessBusy(r, q.InFlight, t.first-1, i):
-			t.tie(i, c.ID, q.After)
+		if !r.List[i].places(q.Now, panicking) {
+			continue
+		}
+		if best < 0 || lessBusy(r, q.InFlight, i, best) || !lessBusy(r, q.InFlight, best, i) && q.sooner(i, best) {
+			best = i
 		}
 	}
-	return t.chosen()
+	return best
 }
 
 // lessBusy compares running requests per weight.

@@ -159,7 +159,7 @@ func (o *oracle) learn(prompt string, id uint32) {
 }
 
 // pick chooses for a request that gets no pin, or under a policy that pins none.
-func (o *oracle) pick(all []*oracleReplica, session string, last uint32) *oracleReplica {
+func (o *oracle) pick(all []*oracleReplica, session string, before []uint32) *oracleReplica {
 	n := uint64(len(all))
 	switch o.policy {
 	case "consistent_hash":
@@ -167,7 +167,7 @@ func (o *oracle) pick(all []*oracleReplica, session string, last uint32) *oracle
 			return o.hash(all, session, 0)
 		}
 	case "round_robin":
-		return next(all, last)
+		return next(all, before)
 	case "random":
 		return all[o.random%n]
 	case "power_of_two":
@@ -184,13 +184,13 @@ func (o *oracle) pick(all []*oracleReplica, session string, last uint32) *oracle
 	case "least_loaded":
 		return next(where(all, func(c *oracleReplica) bool {
 			return !slices.ContainsFunc(all, func(e *oracleReplica) bool { return o.busier(c, e) > 0 })
-		}), last)
+		}), before)
 	}
 	return next(where(all, func(c *oracleReplica) bool {
 		return !slices.ContainsFunc(all, func(e *oracleReplica) bool {
 			return compare(o.load(c, 0), c.member.Weight, o.load(e, 0), e.member.Weight) > 0
 		})
-	}), last)
+	}), before)
 }
 
 // busier is above zero if a has more running requests per weight than b.
@@ -206,12 +206,10 @@ func (o *oracle) busier(a, b *oracleReplica) int64 {
 	return compare(runs(a.id), a.member.Weight, runs(b.id), b.member.Weight)
 }
 
-// next is the first in the list, which is ascending, after the last one.
-func next(list []*oracleReplica, last uint32) *oracleReplica {
-	for _, c := range list {
-		if c.id > last {
-			return c
-		}
-	}
-	return list[0]
+// next is the one chosen longest ago, or the first that never was.
+func next(list []*oracleReplica, before []uint32) *oracleReplica {
+	return best(list, func(a, b *oracleReplica) bool {
+		x, y := ago(before, a.id), ago(before, b.id)
+		return y != 0 && (x == 0 || x > y)
+	})
 }

@@ -17,9 +17,9 @@ type oracle struct {
 	placements []uint32 // replica ids, in order
 	running    []uint32 // replica ids, one for each running request
 	prompts    map[string]oracleHolders
-	random     uint64 // for the next decision
-	last       uint32
-	lastLoose  uint32 // of requests without a pin
+	random     uint64   // for the next decision
+	turns      []uint32 // replica ids of turns that are not pinned, in order
+	others     []uint32 // of requests without a pin
 }
 
 type oracleReplica struct {
@@ -197,10 +197,12 @@ func (o *oracle) panics(now int64) bool {
 
 // ago says how many placements back the replica was chosen: 1 for the last, 0
 // for never.
-func (o *oracle) ago(id uint32) int64 {
-	for i := len(o.placements) - 1; i >= 0; i-- {
-		if o.placements[i] == id {
-			return int64(len(o.placements) - i)
+func (o *oracle) ago(id uint32) int64 { return ago(o.placements, id) }
+
+func ago(choices []uint32, id uint32) int64 {
+	for i := len(choices) - 1; i >= 0; i-- {
+		if choices[i] == id {
+			return int64(len(choices) - i)
 		}
 	}
 	return 0
@@ -337,7 +339,7 @@ func (o *oracle) verdict(p *oraclePin, now int64) policy.Reason {
 
 func (o *oracle) turn(session, prompt string, now int64) policy.Decision {
 	if !o.pinning() {
-		return o.loose(session, policy.Placed, now, &o.last)
+		return o.loose(session, policy.Placed, now, &o.turns)
 	}
 	old, reason, leaving, panicked := o.pinOf(session), policy.Placed, uint32(0), o.panics(now)
 	if old != nil {
@@ -372,20 +374,20 @@ func (o *oracle) turn(session, prompt string, now int64) policy.Decision {
 
 // unrecorded decides a request without a pin; session is empty where there is none.
 func (o *oracle) unrecorded(session string, reason policy.Reason, now int64) policy.Decision {
-	return o.loose(session, reason, now, &o.lastLoose)
+	return o.loose(session, reason, now, &o.others)
 }
 
 // loose is a decision of which nothing is recorded but a trial.
-func (o *oracle) loose(session string, reason policy.Reason, now int64, last *uint32) policy.Decision {
+func (o *oracle) loose(session string, reason policy.Reason, now int64, before *[]uint32) policy.Decision {
 	panicked := o.panics(now)
 	var c *oracleReplica
 	if all := o.eligible(now); len(all) > 0 {
-		c = o.pick(all, session, *last)
+		c = o.pick(all, session, *before)
 	}
 	if c == nil {
 		return policy.Decision{Reason: policy.NoReplica}
 	}
 	o.try(c, now)
-	*last = c.id
+	*before = append(*before, c.id)
 	return policy.Decision{Replica: c.id, Reason: reason, Panic: panicked}
 }

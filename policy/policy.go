@@ -32,15 +32,13 @@ type Query struct {
 	// Leaving is the id of the replica that the session is about to leave, whose
 	// count still holds it; 0 for none.
 	Leaving uint32
-	// After is the id of the replica that the caller chose last for a request
-	// of this kind, for policies that take replicas in turn; 0 for none. An id
-	// and not a number of requests: with a number, replicas that come and go in
-	// step with the requests shift the turn so that some never have one. Sessions
-	// and requests without a pin are two kinds.
-	After uint32
 	// InFlight is the number of requests running on each replica of r.List, by
 	// position; a replica beyond its end has none.
 	InFlight []uint32
+	// Chosen says, by position, when the caller chose each replica last for a
+	// request of this kind, in numbers that grow; 0, or none, is never. Sessions
+	// and requests without a pin are two kinds. See Rotation.
+	Chosen []uint64
 	// Random is 64 random bits, fresh for each choice.
 	Random uint64
 	// Prefix is what is known of the prompt; zero for nothing.

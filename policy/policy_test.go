@@ -101,7 +101,7 @@ func TestChoicesAreAFunction(t *testing.T) {
 		before := *r
 		before.List = slices.Clone(r.List)
 		for n, id := range manyIDs(100) {
-			q := policy.Query{Key: key(id), Now: int64(n), After: uint32(n % 11), InFlight: []uint32{3, 0, 4}, Random: uint64(n) * 0x9e3779b97f4a7c15}
+			q := policy.Query{Key: key(id), Now: int64(n), Chosen: []uint64{uint64(n % 11), 4, 2}, InFlight: []uint32{3, 0, 4}, Random: uint64(n) * 0x9e3779b97f4a7c15}
 			a, b := p.Choose(r, q), p.Choose(r, q)
 			c, d := p.Unpinned(r, q), p.Unpinned(r, q)
 			if a != b || c != d || a < 0 || c < 0 {

@@ -20,9 +20,8 @@ type Pool struct {
 	pins     map[Hash]Pin
 	running  map[uint32]uint32 // by replica id
 	inFlight []uint32          // scratch: running by position
-	// The replicas chosen last, for turns of sessions that get no pin because of
-	// the policy, and for other requests.
-	last, lastUnpinned uint32
+	// Of turns of sessions, and of other requests.
+	turns, others Rotation
 }
 
 // Decision is where a turn goes.
@@ -39,7 +38,7 @@ type Decision struct {
 func (p *Pool) Turn(key Key, prompt *Prompt, now int64) Decision {
 	policy := p.policy()
 	if !policy.Pins() {
-		return p.choose(policy.Choose, p.query(key, now, p.last), &p.last, Placed)
+		return p.choose(policy.Choose, p.query(key, now, &p.turns), &p.turns, Placed)
 	}
 	reason := Placed
 	pin, known := p.pins[key.Hash]
@@ -52,7 +51,7 @@ func (p *Pool) Turn(key Key, prompt *Prompt, now int64) Decision {
 	} else if len(p.pins) >= p.MaxSessions && p.Sweep(now) == 0 {
 		return p.Unrecorded(key, TableFull, now)
 	}
-	q := p.query(key, now, p.last)
+	q := p.query(key, now, &p.turns)
 	q.Leaving = pin.Replica
 	if prompt != nil {
 		q.Prefix = p.Prefixes.Lookup(prompt, &p.Replicas, now)
@@ -78,25 +77,26 @@ func (p *Pool) policy() Policy {
 	return p.Policy
 }
 
-func (p *Pool) query(key Key, now int64, after uint32) Query {
+func (p *Pool) query(key Key, now int64, turns *Rotation) Query {
 	p.inFlight = p.inFlight[:0]
 	for i := range p.List {
 		p.inFlight = append(p.inFlight, p.running[p.List[i].ID])
 	}
 	p.Seed += 0x9e3779b97f4a7c15
-	return Query{Key: key, Now: now, After: after, InFlight: p.inFlight, Random: mix(p.Seed)}
+	return Query{Key: key, Now: now, Chosen: turns.Of(&p.Replicas), InFlight: p.inFlight, Random: mix(p.Seed)}
 }
 
 // choose makes a choice that is not recorded but for the replica's trial.
-func (p *Pool) choose(choose func(*Replicas, Query) int, q Query, last *uint32, reason Reason) Decision {
+func (p *Pool) choose(choose func(*Replicas, Query) int, q Query, turns *Rotation, reason Reason) Decision {
 	panicking := p.Panicking(q.Now)
 	i := choose(&p.Replicas, q)
 	if i < 0 {
 		return Decision{Reason: NoReplica}
 	}
 	p.Probe(i, q.Now)
-	*last = p.List[i].ID
-	return Decision{*last, reason, panicking}
+	id := p.List[i].ID
+	turns.Chose(id)
+	return Decision{id, reason, panicking}
 }
 
 func (p *Pool) pin(h Hash, pin Pin) {
@@ -120,7 +120,7 @@ func (p *Pool) Touch(key Key, now int64) {
 // Unrecorded decides a request at now that gets no pin, for the reason given. key
 // is zero unless the request has a session.
 func (p *Pool) Unrecorded(key Key, reason Reason, now int64) Decision {
-	return p.choose(p.policy().Unpinned, p.query(key, now, p.lastUnpinned), &p.lastUnpinned, reason)
+	return p.choose(p.policy().Unpinned, p.query(key, now, &p.others), &p.others, reason)
 }
 
 // Begin counts a running request on the replica with that id.

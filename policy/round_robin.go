@@ -10,14 +10,14 @@ func (RoundRobin) Pins() bool { return false }
 // Unpinned is Choose.
 func (p RoundRobin) Unpinned(r *Replicas, q Query) int { return p.Choose(r, q) }
 
-// Choose returns the replica that comes after q.After.
+// Choose returns the replica that was chosen longest ago.
 func (RoundRobin) Choose(r *Replicas, q Query) int {
 	panicking := r.Panicking(q.Now)
-	var t turns
+	best := -1
 	for i := range r.List {
-		if c := &r.List[i]; c.places(q.Now, panicking) {
-			t.tie(i, c.ID, q.After)
+		if r.List[i].places(q.Now, panicking) && (best < 0 || q.sooner(i, best)) {
+			best = i
 		}
 	}
-	return t.chosen()
+	return best
 }

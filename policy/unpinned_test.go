@@ -35,11 +35,11 @@ func TestUnpinned(t *testing.T) {
 			r.List[i].State = c.states[i]
 		}
 		var got []int
-		after := uint32(0)
+		var turns policy.Rotation
 		for range c.want {
-			i := policy.StickyLeastLoaded{}.Unpinned(r, policy.Query{After: after})
+			i := policy.StickyLeastLoaded{}.Unpinned(r, policy.Query{Chosen: turns.Of(r)})
 			if got = append(got, i); i >= 0 {
-				after = r.List[i].ID
+				turns.Chose(r.List[i].ID)
 			}
 		}
 		if !slices.Equal(got, c.want) {
