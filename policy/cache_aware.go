@@ -66,7 +66,8 @@ func (p CacheAware) holder(r *Replicas, q *Query) int {
 			best = i
 		}
 	}
-	common := holders >= 2 && 2*holders > eligible
+	// One that is alone is chosen anyway.
+	common := 2*holders > eligible
 	if best < 0 || common || p.overloaded(&r.List[best], &r.List[least], q.Leaving) {
 		return -1
 	}

@@ -61,7 +61,6 @@ func (r *Replicas) add(m Member, joining bool) {
 // rejoin marks replicas that take sessions again: those that have fewer than all
 // others would get every new session, and its prefill, until they have as many.
 func (r *Replicas) rejoin(positions ...int) {
-	open := r.Open()
 	// None of them is a measure for another: all are marked before any is judged,
 	// and all judged before any mark goes.
 	for _, i := range positions {
@@ -69,7 +68,7 @@ func (r *Replicas) rejoin(positions ...int) {
 	}
 	level := positions[:0]
 	for _, i := range positions {
-		if open == uint64(r.List[i].Open) || r.caughtUp(i) {
+		if r.caughtUp(i) {
 			level = append(level, i)
 		}
 	}

@@ -91,7 +91,7 @@ func (o *oracle) apply(members []policy.Member, now int64) {
 		o.replicas[i].joining = true
 	}
 	for _, i := range back {
-		settled = append(settled, int(o.count(o.replicas[i].id)) == len(o.pins) || o.level(&o.replicas[i]))
+		settled = append(settled, o.level(&o.replicas[i]))
 	}
 	for n, i := range back {
 		o.replicas[i].joining = !settled[n]
@@ -150,7 +150,7 @@ func (o *oracle) succeed(id uint32, began, now int64) {
 		}
 	} else if c.member.State == policy.Active {
 		c.joining = true
-		c.joining = int64(len(o.pins)) > o.count(c.id) && !o.level(c)
+		c.joining = !o.level(c)
 	}
 }
 

@@ -71,8 +71,9 @@ func (p *Prompt) Write(b []byte) {
 		p.state, p.size, b = state, p.size+n, b[n:]
 		p.cut()
 	}
+	// Less than a word, or more than the last prefix needs.
 	p.size += len(b)
-	copy(p.word[:], b[len(b)&^7:])
+	copy(p.word[:], b)
 }
 
 func (p *Prompt) add(word uint64) {

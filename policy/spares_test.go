@@ -65,6 +65,22 @@ func TestSparesOrder(t *testing.T) {
 	}
 }
 
+// TestSparesAreWell: one that still has to show it is none, unless nobody is.
+func TestSparesAreWell(t *testing.T) {
+	r := replicas(0, 0, 0, 0)
+	for i := range 3 {
+		r.List[i].Health = policy.Health{Cooldown: 10, Until: int64(10 * i)}
+	}
+	if got := policy.Spares(nil, r, key("s1"), -1, 8, 15); !slices.Equal(got, []int{3}) {
+		t.Errorf("got %v", got)
+	}
+	r.List[3].State = policy.Draining
+	r.List[0].Health.Until, r.List[1].Health.Until = 99, 99
+	if got := policy.Spares(nil, r, key("s1"), 0, 8, 15); len(got) != 3 {
+		t.Errorf("in panic %v", got)
+	}
+}
+
 func TestSparesAreAppended(t *testing.T) {
 	dst := append(make([]int, 0, 8), 7)
 	got := policy.Spares(dst, replicas(0, 0, 0), key("s1"), 0, 2, 0)
