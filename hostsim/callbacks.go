@@ -17,10 +17,10 @@ type export struct {
 type callbacks struct {
 	initialize, main, start *export
 
-	contextCreate, vmStart, configure, tick    *export
-	requestHeaders, requestBody, requestTrail  *export
-	responseHeaders, responseBody, responseEnd *export
-	log, done, remove                          *export
+	contextCreate, vmStart, configure, tick         *export
+	requestHeaders, requestBody, requestTrailers    *export
+	responseHeaders, responseBody, responseTrailers *export
+	log, done, remove                               *export
 }
 
 // bind looks up the module's exports.
@@ -44,10 +44,10 @@ func (v *vm) bind(h *Host) {
 		contextCreate: find("proxy_on_context_create"), vmStart: find("proxy_on_vm_start"),
 		configure: find("proxy_on_configure"), tick: find("proxy_on_tick"),
 		requestHeaders: find("proxy_on_request_headers"), requestBody: find("proxy_on_request_body"),
-		requestTrail:    find("proxy_on_request_trailers"),
+		requestTrailers: find("proxy_on_request_trailers"),
 		responseHeaders: find("proxy_on_response_headers"), responseBody: find("proxy_on_response_body"),
-		responseEnd: find("proxy_on_response_trailers"),
-		log:         find("proxy_on_log"), done: find("proxy_on_done"), remove: find("proxy_on_delete"),
+		responseTrailers: find("proxy_on_response_trailers"),
+		log:              find("proxy_on_log"), done: find("proxy_on_done"), remove: find("proxy_on_delete"),
 	}
 	v.allocator = find("malloc", "proxy_on_memory_allocate")
 }

@@ -55,8 +55,9 @@ func (c *RealClock) Now() time.Time { return time.Now() }
 func (c *RealClock) Monotonic() time.Duration { return monotonicStart + time.Since(c.start) }
 
 // monotonicStep is how far the module's monotonic clock moves when it is read again and the host's has not moved. Go's
-// collector shares out its work by elapsed nanotime: on a clock that stands still it never gives way or never finishes,
-// and with wazero's own default, 1 ms a read, it stalls as well. Each virtual machine has its own steps, which the next
+// collector shares out its work by elapsed nanotime, so on a clock that stands still it would never give way, and on one
+// that runs much faster than the work it stalls: with 100 microseconds or more a read, 6 GB of garbage in pieces of 1 MB
+// leave a heap of gigabytes, with 1 microsecond one of 8 MiB. Each virtual machine has its own steps, which the next
 // advance of the host clock absorbs, so a run stays repeatable. The time of day has no steps: what a plugin stores and
 // compares with other workers is exact.
 const monotonicStep = time.Microsecond

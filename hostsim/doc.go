@@ -7,6 +7,13 @@
 // response on one worker. The caller plays the gateway around the plugin: it hands each part of a message to the stream
 // and passes on what the returned [Step] lets through.
 //
+// A race is played by Host.Interleave, which runs workers in an order drawn from a seed, or by Host.OnSharedData, which
+// lets a test act between a worker's read and its write. A crash ends a virtual machine as it does in Envoy, with the
+// same failure policies. Two runs with the same module, configuration, seed and calls leave the same memory behind.
+//
+// HTTP and gRPC call-outs, shared queues and foreign functions are not there yet: they link, answer UNIMPLEMENTED and are
+// counted by name in Counters.
+//
 // What the host does and refuses follows a [Profile], by default Envoy 1.40. Behaviour that surprises carries its source
 // beside the code: the proxy-wasm specification 0.2.1, proxy-wasm-cpp-host, Envoy, or a run on the real one.
 package hostsim

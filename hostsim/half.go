@@ -40,7 +40,7 @@ type half struct {
 
 	state        iteration
 	limited      bool // over the limit while stoppedAll is an error too
-	headersOpen  bool // the plugin may use the map
+	headersOpen  bool // the plugin may use the map: until it lets the headers themselves go on, or resumes
 	trailersOpen bool
 	bodyOpen     bool
 	buffering    bool // the last data answer was dataStopAndBuffer: the callback sees the whole buffer
@@ -66,12 +66,7 @@ func (d *half) view() *[]byte {
 func (d *half) setView(data []byte) { *d.view() = data }
 
 // shut ends the plugin's access to this direction's headers, body and trailers.
-func (d *half) shut() {
-	d.headersOpen, d.trailersOpen, d.bodyOpen = false, false, false
-	if !d.buffering {
-		d.chunk = nil
-	}
-}
+func (d *half) shut() { d.headersOpen, d.trailersOpen, d.bodyOpen = false, false, false }
 
 // take returns what may go on since the last call.
 func (d *half) take() Step {
@@ -106,9 +101,9 @@ func (d *half) exports() (headers, body, trailers *export) {
 	case v == nil:
 		return nil, nil, nil
 	case d.reverse:
-		return v.responseHeaders, v.responseBody, v.responseEnd
+		return v.responseHeaders, v.responseBody, v.responseTrailers
 	}
-	return v.requestHeaders, v.requestBody, v.requestTrail
+	return v.requestHeaders, v.requestBody, v.requestTrailers
 }
 
 // answered is true when the callback that has just returned sent a local reply, which overrides its answer.
@@ -189,11 +184,12 @@ func (d *half) dataAnswer(answer uint32) error {
 	}
 	d.chunk, d.buffering = nil, answer == dataStopAndBuffer
 	if answer == answerContinue {
-		d.state, d.bodyOpen, d.headersOpen = flowing, false, false
+		d.state, d.bodyOpen = flowing, false
 		d.release()
 		return nil
 	}
-	d.state = stopped
+	// Paused without buffering, the chunk is out of the plugin's reach.
+	d.state, d.bodyOpen = stopped, d.buffering
 	return d.checkLimit(d.buffered, d.buffering)
 }
 
@@ -213,8 +209,7 @@ func (d *half) deliverTrailers() error {
 		d.state = stopped
 		return nil
 	}
-	d.state, d.buffering = flowing, false
-	d.shut()
+	d.state, d.buffering, d.trailersOpen = flowing, false, false
 	d.release()
 	return nil
 }
@@ -241,7 +236,6 @@ func (d *half) resume() {
 	}
 	all := d.state == stoppedAll
 	d.state, d.buffering = flowing, false
-	d.shut()
 	if !all {
 		d.release()
 		return
@@ -285,6 +279,7 @@ func (d *half) checkLimit(data []byte, must bool) error {
 	if d.reverse {
 		reply = &LocalReply{Status: 500, Body: []byte("Internal Server Error"), Details: "response_payload_too_large", GRPCStatus: -1}
 	}
+	d.stream.local = nil // where the plugin holds back its own reply, this one takes its place
 	d.stream.answer(reply)
 	return nil
 }

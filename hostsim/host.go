@@ -21,6 +21,7 @@ type Host struct {
 	properties map[string][]byte
 	runtime    wazero.Runtime
 	compiled   wazero.CompiledModule
+	abi        string                  // such as "0.2.1"
 	cache      wazero.CompilationCache // of its own, or nil
 	bindings   []*binding
 
@@ -103,8 +104,8 @@ func (h *Host) try(pluginConfig []byte) error {
 // threads are the main thread and the workers, in the order in which Envoy starts them.
 func (h *Host) threads() []*Worker { return append([]*Worker{h.main}, h.workers...) }
 
-// Close frees every virtual machine without further callbacks, as a proxy that exits. Streams and workers must not be
-// used afterwards.
+// Close frees every virtual machine without further callbacks, as a proxy that exits. Call it when all other calls have
+// returned; streams and workers must not be used afterwards.
 func (h *Host) Close() error {
 	var err error
 	if h.runtime != nil {

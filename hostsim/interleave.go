@@ -41,12 +41,14 @@ func (h *Host) Interleave(seed uint64, fns ...func(*Worker)) []SharedAccess {
 	h.advancing.Lock()
 	defer h.advancing.Unlock()
 	s := &schedule{events: make(chan scheduleEvent)}
-	for i, fn := range fns {
+	for range fns {
 		s.gates = append(s.gates, make(chan struct{}))
-		go s.run(i, fn, h.workers[i])
 	}
 	h.schedule.Store(s)
 	defer h.schedule.Store(nil)
+	for i, fn := range fns {
+		go s.run(i, fn, h.workers[i])
+	}
 	s.drive(rand.New(rand.NewPCG(seed, uint64(len(fns)))))
 	return s.trace
 }

@@ -55,9 +55,11 @@ func (h *Host) load(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrABI, err)
 	}
 	h.compiled = compiled
-	if problem := exportProblem(exportNames(compiled)); problem != "" {
+	names := exportNames(compiled)
+	if problem := exportProblem(names); problem != "" {
 		return fmt.Errorf("%w: %s", ErrABI, problem)
 	}
+	h.abi = abiOf(names)
 	imports := importsOf(compiled)
 	if missing := h.config.Profile.lacks(imports); len(missing) > 0 {
 		return &ImportError{Profile: h.config.Profile.Name, Missing: missing}

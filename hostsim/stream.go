@@ -148,7 +148,9 @@ func (s *Stream) outcome(d *half) Step {
 }
 
 // Wake receives a value when something outside the caller's own steps has moved a waiting stream: the plugin resumed,
-// answered or cut it from a tick or from another stream. Then call RequestReady and ResponseReady.
+// answered or cut it from a tick or from another stream, or crashed. Then call RequestReady and ResponseReady. It may also
+// receive one after the caller's own steps. Values count from the first call of Wake on: make it before the step that may
+// wait, or look once at RequestReady afterwards.
 func (s *Stream) Wake() <-chan struct{} {
 	s.worker.mu.Lock()
 	defer s.worker.mu.Unlock()

@@ -53,8 +53,6 @@ func (s *Stream) End(reason EndReason) error {
 // Context::onDestroy.
 func (s *Stream) tellEnd() error {
 	v := s.vm
-	s.request.shut()
-	s.response.shut()
 	for _, e := range []*export{v.log, v.done, v.remove} {
 		if e == nil {
 			continue

@@ -51,6 +51,7 @@ type vm struct {
 	hostCalls     []uint64 // by binding
 	unimplemented []uint64
 	dead          error
+	diedAt        time.Duration // monotonic
 	lastMemory    uint64
 }
 
@@ -159,10 +160,15 @@ func (v *vm) callback(c *guestContext, e *export, args ...uint64) (uint64, error
 
 // die ends the virtual machine. wazero would go on calling it; a gateway does not.
 func (v *vm) die(err error) {
-	v.dead = err
+	v.dead, v.diedAt = err, v.host.clock.Monotonic()
 	clear(v.pending)
 	v.pending = v.pending[:0]
 	v.host.log(v.worker, LogCritical, err.Error())
+	for _, c := range v.contexts {
+		if c.stream != nil {
+			c.stream.wakeUp() // to learn that it has failed
+		}
+	}
 	v.close()
 }
 

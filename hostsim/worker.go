@@ -15,7 +15,7 @@ type Worker struct {
 	vm         *vm
 	open       int
 	generation uint64
-	reloadAt   time.Duration // monotonic; no reload before it
+	reloadAt   time.Duration // monotonic; no further attempt at a reload before it
 	past       Counters      // of virtual machines that are gone
 }
 
@@ -71,7 +71,7 @@ func (w *Worker) serving() *vm {
 		return nil
 	}
 	now := w.host.clock.Monotonic()
-	if now < w.reloadAt {
+	if now < max(w.reloadAt, w.vm.diedAt+w.host.config.ReloadBackoff) {
 		return nil
 	}
 	if err := w.boot(); err != nil {

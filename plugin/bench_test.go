@@ -13,7 +13,7 @@ func BenchmarkTurn(b *testing.B) {
 			b.Run(fmt.Sprintf("policy=sticky_least_loaded/replicas=%d/sessions=%d", replicas, sessions), func(b *testing.B) {
 				data := newMemoryData()
 				p := newPool(data, PoolConfig{Name: "p", Members: addresses(replicas)}, benchConfig(sessions), 1)
-				p.store.adopt()
+				p.store.adopt(0, 0)
 				ids := make([][]byte, sessions)
 				for i := range ids {
 					ids[i] = fmt.Appendf(nil, "session-%032d", i)

@@ -18,9 +18,6 @@ type Config struct {
 	Release      ReleaseConfig
 	DebugHeaders bool
 	DecisionLog  DecisionLogConfig
-
-	// sum identifies the configuration text: see store.adopt.
-	sum uint64
 }
 
 // PoolConfig names the replicas of one upstream cluster.
@@ -70,7 +67,7 @@ type ReleaseConfig struct {
 type DecisionLogConfig struct {
 	Enabled bool
 	// Sample is the share of sessions that are logged, 0..1; all turns of a
-	// session are logged or none.
+	// session are logged or none. It is also the share of other requests.
 	Sample float64
 	// Level is debug, info or warn.
 	Level string

@@ -73,7 +73,7 @@ func (d *decoder) array(path string, v gjson.Result, each func(path string, v gj
 	}
 	i := 0
 	v.ForEach(func(_, v gjson.Result) bool {
-		each(index(path, i), v)
+		each(element(path, i), v)
 		i++
 		return d.err == nil
 	})

@@ -64,7 +64,7 @@ func orRoot(path string) string {
 	return path
 }
 
-func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+func element(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
 // nearest returns the name with the smallest edit distance to s.
 func nearest(s string, names []string) string {

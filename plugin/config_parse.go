@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"hash/fnv"
 	"net/netip"
 	"strconv"
 	"time"
@@ -19,7 +18,6 @@ func ParseConfig(text []byte) (*Config, error) {
 		return nil, err
 	}
 	c := defaultConfig()
-	c.sum = sum(text)
 	d := &decoder{}
 	var members []policy.Member
 	preset := ""
@@ -46,12 +44,6 @@ func ParseConfig(text []byte) (*Config, error) {
 		c.Pools = []PoolConfig{{Name: defaultPool, Members: members}}
 	}
 	return &c, nil
-}
-
-func sum(text []byte) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write(text)
-	return h.Sum64()
 }
 
 func (d *decoder) pools(path string, v gjson.Result) (pools []PoolConfig) {
@@ -81,7 +73,7 @@ func (d *decoder) pools(path string, v gjson.Result) (pools []PoolConfig) {
 	}
 	for i, pc := range pools {
 		if len(pools) > 1 && pc.Cluster == "" {
-			d.fail(index(path, i)+".cluster", "missing", "the name of the cluster that the pool serves (needed with several pools)")
+			d.fail(element(path, i)+".cluster", "missing", "the name of the cluster that the pool serves (needed with several pools)")
 		}
 	}
 	return pools

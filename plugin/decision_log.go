@@ -1,7 +1,7 @@
 package plugin
 
 import (
-	"math"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -11,11 +11,10 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
-// logDecision writes one JSON line about a turn. Sampling is by session, so that
-// the log has all turns of a session or none of them.
+// logDecision writes one JSON line about a turn.
 func (f *filter) logDecision(p *pool, key policy.Key, d policy.Decision) {
 	c := &f.config.DecisionLog
-	if !c.Enabled || float64(key.Hash.Hi)/math.MaxUint64 > c.Sample {
+	if !c.Enabled || !c.samples(key) {
 		return
 	}
 	line := p.appendDecision(f.line[:0], key, d, time.Now())
@@ -28,6 +27,16 @@ func (f *filter) logDecision(p *pool, key policy.Key, d policy.Decision) {
 	default:
 		proxywasm.LogInfo(string(line))
 	}
+}
+
+// samples says whether a turn is logged. The draw is by session, so that the log
+// has all turns of a session or none of them; a request without one draws alone.
+func (c *DecisionLogConfig) samples(key policy.Key) bool {
+	draw := key.Hash.Hi
+	if key == (policy.Key{}) {
+		draw = rand.Uint64()
+	}
+	return c.Sample == 1 || float64(draw) < c.Sample*(1<<64)
 }
 
 func (p *pool) appendDecision(b []byte, key policy.Key, d policy.Decision, at time.Time) []byte {

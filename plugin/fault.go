@@ -16,8 +16,11 @@ const (
 	faultCount
 	// faultHeader: the gateway refused to set a header.
 	faultHeader
+	// faultRepeatedHeader: a request had several session ids in one header; the
+	// first counted.
+	faultRepeatedHeader
 
-	numFaults = int(faultHeader) + 1
+	numFaults = int(faultRepeatedHeader) + 1
 )
 
-var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header"}
+var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header", "repeated_header"}

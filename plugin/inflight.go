@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
@@ -19,11 +20,13 @@ type inflight struct {
 	data   sharedData
 	prefix string
 	owner  uint64
-	counts map[uint32]uint32
-	slot   int // -1: none yet
+	counts []inflightCount // ascending by replica
+	slot   int             // -1: none yet
 	cas    uint32
 	buf    []byte
 }
+
+type inflightCount struct{ replica, requests uint32 }
 
 const (
 	staleAfter = 3000 // ms, three of the longest ticks
@@ -34,17 +37,35 @@ const (
 )
 
 func newInflight(data sharedData, pool string, owner uint64) *inflight {
-	return &inflight{data: data, prefix: "pw1/" + pool + "/w/", owner: owner, counts: map[uint32]uint32{}, slot: -1}
+	return &inflight{data: data, prefix: "pw1/" + pool + "/w/", owner: owner, slot: -1}
 }
 
-func (f *inflight) begin(replica uint32) { f.counts[replica]++ }
+func (f *inflight) begin(replica uint32) {
+	i, ok := f.find(replica)
+	if !ok {
+		f.counts = slices.Insert(f.counts, i, inflightCount{replica: replica})
+	}
+	f.counts[i].requests++
+}
 
 func (f *inflight) end(replica uint32) {
-	if n := f.counts[replica]; n > 1 {
-		f.counts[replica] = n - 1
-	} else {
-		delete(f.counts, replica)
+	if i, ok := f.find(replica); ok && f.counts[i].requests > 0 {
+		f.counts[i].requests--
 	}
+}
+
+// find returns the place of the replica's count, or where it belongs.
+func (f *inflight) find(replica uint32) (i int, ok bool) {
+	low, high := 0, len(f.counts)
+	for low < high {
+		middle := (low + high) / 2
+		if f.counts[middle].replica < replica {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, low < len(f.counts) && f.counts[low].replica == replica
 }
 
 func (f *inflight) key(slot int) string { return f.prefix + strconv.Itoa(slot) }
@@ -52,6 +73,7 @@ func (f *inflight) key(slot int) string { return f.prefix + strconv.Itoa(slot) }
 // publish writes the worker's counts. A worker that never had a request takes no
 // slot.
 func (f *inflight) publish(now int64) error {
+	f.counts = slices.DeleteFunc(f.counts, func(c inflightCount) bool { return c.requests == 0 })
 	if f.slot < 0 && len(f.counts) == 0 {
 		return nil
 	}
@@ -105,9 +127,9 @@ func (f *inflight) encode(now int64) {
 	f.buf = append(f.buf[:0], schemaVersion)
 	f.buf = binary.LittleEndian.AppendUint64(f.buf, f.owner)
 	f.buf = binary.LittleEndian.AppendUint64(f.buf, uint64(now))
-	for id, n := range f.counts {
-		f.buf = binary.LittleEndian.AppendUint32(f.buf, id)
-		f.buf = binary.LittleEndian.AppendUint32(f.buf, n)
+	for _, c := range f.counts {
+		f.buf = binary.LittleEndian.AppendUint32(f.buf, c.replica)
+		f.buf = binary.LittleEndian.AppendUint32(f.buf, c.requests)
 	}
 }
 
@@ -122,8 +144,8 @@ func slotOwner(value []byte) (owner uint64, beat int64, ok bool) {
 // own are exact, the others' as of their last tick.
 func (f *inflight) total(now int64) (map[uint32]uint32, error) {
 	sum := make(map[uint32]uint32, len(f.counts))
-	for id, n := range f.counts {
-		sum[id] += n
+	for _, c := range f.counts {
+		sum[c.replica] += c.requests
 	}
 	for slot := range maxSlots {
 		value, _, err := f.data.get(f.key(slot))

@@ -23,17 +23,21 @@ func newLease(data sharedData, pool string, owner uint64) *lease {
 }
 
 // hold reports whether this worker holds the lease at now (ms), taking or
-// renewing it if it may. A reluctant worker lets the lease lie for that many
-// ticks, so that others come first.
+// renewing it if it may. A reluctant worker lets a free lease lie for that many
+// ticks, so that others come first; a superseded one lets even its own run out.
 func (l *lease) hold(now int64, reluctance int) bool {
 	value, cas, err := l.data.get(l.key)
 	if err != nil {
 		return false
 	}
-	if owner, expiry, ok := slotOwner(value); ok && now < expiry && owner != l.owner {
+	owner, expiry, ok := slotOwner(value)
+	mine := ok && owner == l.owner && reluctance < superseded
+	switch {
+	case mine:
+	case ok && now < expiry:
 		l.passed = 0
 		return false
-	} else if !ok || owner != l.owner || reluctance > 1 {
+	default:
 		if l.passed++; l.passed <= reluctance {
 			return false
 		}

@@ -15,15 +15,16 @@ import (
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
 	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
+	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
 // policyNames are the names of the policies, as configuration spells them.
 var policyNames = []string{defaultPolicy}
 
-// Register hands the plugin to the SDK. It is called once, before the gateway
+// Register hands the plugin to the gateway. It is called once, before the gateway
 // starts the VM.
 func Register() {
-	proxywasm.SetVMContext(&vm{})
+	abi.Register(&vm{})
 	abi.OnFault = stripTargets
 }
 
@@ -35,14 +36,19 @@ func (*vm) NewPluginContext(uint32) types.PluginContext { return &filter{} }
 type filter struct {
 	types.DefaultPluginContext
 	config *Config
-	keys   *sessionKeys
+	names  headerNames
+	secret policy.Secret
 	pools  []*pool
+	// served is set when this VM has had a request.
 	served bool
 	// open are the running turns of pinned sessions.
 	open []*turn
 	// spare are turns that ended, to be used again.
 	spare []*turn
-	line  []byte
+	// request, keyed and line are scratch.
+	request request
+	keyed   []byte
+	line    []byte
 }
 
 // OnPluginStart reads the configuration. A bad one is refused with one line; the
@@ -60,18 +66,18 @@ func (f *filter) OnPluginStart(int) types.OnPluginStartStatus {
 
 func (f *filter) start(config *Config) {
 	f.config = config
-	f.keys = newSessionKeys(config.Session)
+	f.names = newHeaderNames(config)
 	addTarget(config.Target.Header)
 	data := gatewayData{}
 	secret, err := sharedSecret(data)
 	if err != nil {
 		proxywasm.LogError("pinwheel: shared data does not answer, sessions are not kept: " + err.Error())
 	}
-	f.keys.secret = secret
+	f.secret = secret
 	owner := rand.Uint64()
 	for _, pc := range config.Pools {
 		p := newPool(data, pc, config, owner)
-		p.store.adopt()
+		p.store.adopt(milliseconds(), 0)
 		f.pools = append(f.pools, p)
 	}
 	if err := proxywasm.SetTickPeriodMilliSeconds(uint32(config.tickPeriod().Milliseconds())); err != nil {

@@ -28,7 +28,7 @@ func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
 	return &pool{
 		PoolConfig: pc,
 		policy:     c.Policy,
-		store:      newStore(data, pc, c.Session, c.sum),
+		store:      newStore(data, pc, c.Session),
 		inflight:   newInflight(data, pc.Name, owner),
 		lease:      newLease(data, pc.Name, owner),
 		gauges:     gauges{},
@@ -46,7 +46,7 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int
 			d = policy.Decision{Reason: policy.Error}
 		}
 	} else {
-		p.store.current()
+		p.store.current(now)
 	}
 	if d.Replica == 0 && d.Reason != policy.NoReplica {
 		q := policy.Query{Now: now, Chosen: p.unpinned.Of(&p.store.view.Replicas)}
@@ -106,11 +106,12 @@ const (
 // tick does the worker's own periodic work for the pool, and the pool's if this
 // worker holds the lease.
 func (p *pool) tick(now int64, reluctance int) {
-	p.store.current()
+	p.store.heard = false
+	p.store.current(now)
 	if err := p.inflight.publish(now); err != nil {
 		p.store.fault(faultSharedData)
 	}
-	if p.store.view.config != p.store.config {
+	if !p.store.inForce() {
 		reluctance = superseded
 	}
 	if p.lease.hold(now, reluctance) {
@@ -130,6 +131,10 @@ func (p *pool) lead(now int64) {
 		p.store.fault(faultSharedData)
 		return
 	}
+	cas, ok := p.store.refresh()
+	if !ok {
+		return
+	}
 	p.setGauges(running)
-	p.store.forgetRemoved(running)
+	p.store.forgetRemoved(running, cas)
 }

@@ -9,8 +9,8 @@ import (
 
 // record is a pool's replicas as they stand in shared data, little-endian:
 //
-//	schema version u8, shards u32, configuration u64, placements u64,
-//	next id u32, number of replicas u16, then for each
+//	schema version u8, shards u32, members u64, adopted u64 (ms), since u64,
+//	placements u64, next id u32, number of replicas u16, then for each
 //	id u32, weight u32, open u32, last chosen u64, state u8, flags u8,
 //	length of address u8, address
 type record struct {
@@ -18,12 +18,12 @@ type record struct {
 	// shards is the number of session shards, a power of two. It is fixed when
 	// the pool is first configured: another number would orphan every pin.
 	shards uint32
-	// config is the sum of the configuration last adopted.
-	config uint64
+	// membership is what is in force, see membership.go.
+	membership membership
 }
 
 const (
-	recordHeader = 1 + 4 + 8 + 8 + 4 + 2
+	recordHeader = 1 + 4 + 3*8 + 8 + 4 + 2
 	replicaSize  = 4 + 4 + 4 + 8 + 1 + 1 + 1 // then the address
 
 	flagJoining = 1
@@ -36,7 +36,9 @@ func (r *record) encode(dst []byte) []byte {
 	le := binary.LittleEndian
 	dst = append(dst, schemaVersion)
 	dst = le.AppendUint32(dst, r.shards)
-	dst = le.AppendUint64(dst, r.config)
+	dst = le.AppendUint64(dst, r.membership.sum)
+	dst = le.AppendUint64(dst, uint64(r.membership.adopted))
+	dst = le.AppendUint64(dst, r.membership.since)
 	dst = le.AppendUint64(dst, r.Placements)
 	dst = le.AppendUint32(dst, r.NextID)
 	dst = le.AppendUint16(dst, uint16(len(r.List)))
@@ -64,10 +66,14 @@ func (r *record) decode(b []byte) error {
 	}
 	le := binary.LittleEndian
 	r.shards = le.Uint32(b[1:])
-	r.config = le.Uint64(b[5:])
-	r.Placements = le.Uint64(b[13:])
-	r.NextID = le.Uint32(b[21:])
-	if count := int(le.Uint16(b[25:])); count != len(r.List) {
+	r.membership = membership{
+		sum:     le.Uint64(b[5:]),
+		adopted: int64(le.Uint64(b[13:])),
+		since:   le.Uint64(b[21:]),
+	}
+	r.Placements = le.Uint64(b[29:])
+	r.NextID = le.Uint32(b[37:])
+	if count := int(le.Uint16(b[41:])); count != len(r.List) {
 		r.List = make([]policy.Replica, count)
 	}
 	b = b[recordHeader:]

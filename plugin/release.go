@@ -7,47 +7,39 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// releases answers the request if it is a release, POST or DELETE to the release
-// path, and reports whether it was. Such a request is never forwarded.
-func (f *filter) releases() bool {
+// isRelease reports whether the path is the release path, and returns its query.
+func (f *filter) isRelease(path string) (query string, ok bool) {
 	c := &f.config.Release
-	if c.Path == "" {
-		return false
+	rest, ok := strings.CutPrefix(path, c.Path)
+	if !ok || c.Path == "" {
+		return "", false
 	}
-	raw, err := proxywasm.GetProperty([]string{"request", "path"})
-	if err != nil || len(raw) < len(c.Path) || string(raw[:len(c.Path)]) != c.Path {
-		return false
-	}
-	query, ok := strings.CutPrefix(string(raw[len(c.Path):]), "?")
-	if !ok && query != "" {
-		return false
-	}
-	f.release(query)
-	return true
+	query, asks := strings.CutPrefix(rest, "?")
+	return query, asks || rest == ""
 }
 
-func (f *filter) release(query string) {
+// release ends sessions and answers; such a request is never forwarded.
+func (f *filter) release(r *request, query string) {
 	c := &f.config.Release
-	method, _ := proxywasm.GetHttpRequestHeader(":method")
-	if method != "POST" && method != "DELETE" {
+	if r.method != "POST" && r.method != "DELETE" {
 		answer(405, `{"status":"error","error":"a session is released by POST or DELETE"}`, [2]string{"allow", "POST, DELETE"})
 		return
 	}
-	if given, _ := proxywasm.GetHttpRequestHeader(c.SecretHeader); c.Secret != "" && !equal(given, c.Secret) {
+	if c.Secret != "" && !equal(r.secret, c.Secret) {
 		answer(401, `{"status":"error","error":"missing or wrong `+c.SecretHeader+`"}`)
 		return
 	}
 	asked := sessionIDs(query)
 	ended := asked
 	if len(asked) == 0 {
-		asked, ended = f.headerIDs()
+		asked, ended = f.headerIDs(r)
 	}
 	if len(ended) == 0 {
 		answer(400, `{"status":"error","error":"no session id: give ?session_id=ID or the session header"}`)
 		return
 	}
 	for _, id := range ended {
-		f.finish(id)
+		f.finish(r, id)
 	}
 	body := append([]byte(`{"status":"ok","session_id":`), gjson.AppendJSONString(nil, strings.Join(asked, ","))...)
 	answer(200, string(body)+"}")
@@ -72,13 +64,13 @@ func sessionIDs(query string) (ids []string) {
 
 // headerIDs returns what the session header asks to release: the session that it
 // names as a whole if that one is open, else those of a comma list.
-func (f *filter) headerIDs() (asked, ended []string) {
-	id := f.keys.header()
+func (f *filter) headerIDs(r *request) (asked, ended []string) {
+	id := r.id
 	if id == "" {
 		return nil, nil
 	}
 	asked = []string{id}
-	if !strings.Contains(id, ",") || f.isOpen(id) {
+	if !strings.Contains(id, ",") || f.isOpen(r, id) {
 		return asked, asked
 	}
 	for part := range strings.SplitSeq(id, ",") {
@@ -135,15 +127,17 @@ func (f *filter) eachPool(do func(*pool)) {
 	}
 }
 
-func (f *filter) finish(id string) {
-	if key, _, ok := f.keys.of(id); ok {
-		f.eachPool(func(p *pool) { p.store.finish(key.Hash) })
+func (f *filter) finish(r *request, id string) {
+	now := milliseconds()
+	if key, _, ok := f.key(r, id); ok {
+		f.eachPool(func(p *pool) { p.store.finish(key.Hash, now) })
 	}
 }
 
-func (f *filter) isOpen(id string) (open bool) {
-	if key, _, ok := f.keys.of(id); ok {
-		f.eachPool(func(p *pool) { open = open || p.store.isOpen(key.Hash) })
+func (f *filter) isOpen(r *request, id string) (open bool) {
+	now := milliseconds()
+	if key, _, ok := f.key(r, id); ok {
+		f.eachPool(func(p *pool) { open = open || p.store.isOpen(key.Hash, now) })
 	}
 	return open
 }

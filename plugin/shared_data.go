@@ -1,9 +1,6 @@
 package plugin
 
 import (
-	"errors"
-
-	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
 	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
@@ -30,8 +27,8 @@ const createCAS = 0xffffffff
 type gatewayData struct{}
 
 func (gatewayData) get(key string) ([]byte, uint32, error) {
-	value, cas, err := proxywasm.GetSharedData(key)
-	if errors.Is(err, types.ErrorStatusNotFound) {
+	value, cas, err := abi.GetSharedData(key)
+	if err == types.ErrorStatusNotFound {
 		return nil, createCAS, nil
 	}
 	if cas == 0 {
@@ -41,7 +38,7 @@ func (gatewayData) get(key string) ([]byte, uint32, error) {
 }
 
 func (gatewayData) set(key string, value []byte, cas uint32) error {
-	return proxywasm.SetSharedData(key, value, cas)
+	return abi.SetSharedData(key, value, cas)
 }
 
 func (gatewayData) forget() { abi.FreeHostMemory() }

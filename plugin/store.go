@@ -3,7 +3,6 @@ package plugin
 import (
 	"errors"
 	"math/bits"
-	"strconv"
 	"unsafe"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
@@ -30,9 +29,14 @@ type store struct {
 	data    sharedData
 	prefix  string
 	members []policy.Member
-	config  uint64 // sum of the configuration that members are from
+	sum     uint64 // sumOf(members)
 	timeout int64  // ms
 	max     uint64
+
+	// heard is set when hear was called since the last tick; newest is the newest
+	// connection that it heard of while the members were in force.
+	heard  bool
+	newest uint64
 
 	// view is the pool's record as last read. Sticky turns trust it; placement
 	// reads it anew.
@@ -41,6 +45,7 @@ type store struct {
 	key, buf  []byte // scratch
 	stats     storeStats
 	sweeping  uint32 // the shard that was swept last
+	noRoom    int64  // when a sweep for room last found none, ms
 	suspicion suspicion
 }
 
@@ -54,14 +59,15 @@ type storeStats struct {
 // another worker succeeded.
 const maxTries = 64
 
-func newStore(data sharedData, pool PoolConfig, session SessionConfig, config uint64) *store {
+func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 	s := &store{
 		data:    data,
 		prefix:  "pw1/" + pool.Name + "/",
 		members: pool.Members,
-		config:  config,
+		sum:     sumOf(pool.Members),
 		timeout: session.IdleTimeout.Milliseconds(),
 		max:     uint64(session.MaxSessions),
+		noRoom:  -roomPause,
 	}
 	// Until shared data answers, requests are at least spread.
 	s.view.Apply(s.members, 0, 0)
@@ -71,7 +77,7 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig, config ui
 // turn decides a turn of the session at now (ms) and records it. ok is false
 // when shared data could not be used; the turn is then unpinned.
 func (s *store) turn(key policy.Key, now int64) (d policy.Decision, ok bool) {
-	if s.view.shards == 0 && !s.adopt() {
+	if s.view.shards == 0 && !s.adopt(now, 0) {
 		return policy.Decision{}, false
 	}
 	for range maxTries {
@@ -95,9 +101,9 @@ func (s *store) turn(key policy.Key, now int64) (d policy.Decision, ok bool) {
 
 // current makes the view current, and the pool's record exist. It is false when
 // shared data could not be used.
-func (s *store) current() bool {
+func (s *store) current(now int64) bool {
 	_, ok := s.refresh()
-	return ok && (s.view.shards != 0 || s.adopt())
+	return ok && (s.view.shards != 0 || s.adopt(now, 0))
 }
 
 // judge rules on a pin by the view, and once more by a fresh view before it
@@ -144,6 +150,9 @@ func (s *store) place(key policy.Key, now int64, p placement) (d policy.Decision
 		case written:
 			s.giveBack(p.old.Replica, 1)
 			s.stats.placements++
+			if p.reason == policy.Expired { // before a sweep found it
+				s.stats.expired++
+			}
 			return policy.Decision{Replica: id, Reason: p.reason}, true
 		case failed:
 			s.giveBack(id, 1)
@@ -187,7 +196,7 @@ func (s *store) reserve(key policy.Key, old policy.Pin, now int64) (id uint32, r
 			return 0, policy.Error, false
 		}
 		if s.view.shards == 0 { // the gateway lost the record: an empty pool
-			if !s.adopt() {
+			if !s.adopt(now, 0) {
 				return 0, policy.Error, false
 			}
 			continue
@@ -234,8 +243,8 @@ func (s *store) giveBack(id, n uint32) {
 }
 
 // finish ends the session and reports whether it was open.
-func (s *store) finish(h policy.Hash) bool {
-	if s.view.shards == 0 && !s.adopt() {
+func (s *store) finish(h policy.Hash, now int64) bool {
+	if s.view.shards == 0 && !s.adopt(now, 0) {
 		return false
 	}
 	index := s.shardOf(h)
@@ -263,8 +272,8 @@ func (s *store) finish(h policy.Hash) bool {
 }
 
 // isOpen reports whether the session has a pin.
-func (s *store) isOpen(h policy.Hash) bool {
-	if s.view.shards == 0 && !s.adopt() {
+func (s *store) isOpen(h policy.Hash, now int64) bool {
+	if s.view.shards == 0 && !s.adopt(now, 0) {
 		return false
 	}
 	sh, _, ok := s.readShard(s.shardOf(h))
@@ -289,33 +298,6 @@ func (s *store) touch(h policy.Hash, replica uint32, now int64) {
 	}
 }
 
-// adopt makes the store's configuration the pool's, unless it is in force
-// already, and reads the pool's record. It is false when shared data could not be
-// used.
-func (s *store) adopt() bool {
-	for range maxTries {
-		cas, ok := s.refresh()
-		if !ok {
-			return false
-		}
-		if s.view.shards != 0 && s.view.config == s.config {
-			return true
-		}
-		if s.view.shards == 0 {
-			s.view.shards = shardsFor(s.max)
-		}
-		s.view.config = s.config
-		s.view.Apply(s.members, 0, 0)
-		switch s.writeRecord(cas) {
-		case written:
-			return true
-		case failed:
-			return false
-		}
-	}
-	return s.fault(faultCAS)
-}
-
 // shardsFor gives a shard about 16 to 32 pins when the table is full: one turn
 // then reads about 1 KB however many sessions live.
 func shardsFor(sessions uint64) uint32 {
@@ -329,7 +311,10 @@ func (s *store) shardOf(h policy.Hash) uint32 { return uint32(h.Lo) & (s.view.sh
 // shardKey returns the key of a shard, valid until the next key is made.
 func (s *store) shardKey(i uint32) string {
 	s.key = append(append(s.key[:0], s.prefix...), "s/"...)
-	s.key = strconv.AppendUint(s.key, uint64(i), 16)
+	const digits = "0123456789abcdef"
+	for shift := 16; shift >= 0; shift -= 4 { // 2^19 shards at most: five digits
+		s.key = append(s.key, digits[i>>shift&15])
+	}
 	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
 }
 
@@ -400,14 +385,15 @@ func (s *store) fault(f fault) bool {
 }
 
 // forgetRemoved drops removed replicas that have no session and no running
-// request left.
-func (s *store) forgetRemoved(running map[uint32]uint32) {
+// request left in the view, if it still stands as it was read with that cas:
+// what the gauges last showed of a forgotten replica must have been zero.
+func (s *store) forgetRemoved(running map[uint32]uint32, cas uint32) {
 	for i := range s.view.List {
 		if c := &s.view.List[i]; c.State == policy.Removed && running[c.ID] > 0 {
 			return
 		}
 	}
-	if cas, ok := s.refresh(); ok && s.view.Forget(0, 0) {
+	if s.view.Forget(0, 0) {
 		s.writeRecord(cas)
 	}
 }

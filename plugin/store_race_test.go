@@ -70,10 +70,10 @@ func testSession(maxSessions int) SessionConfig {
 }
 
 // openStore is a worker's store on the data, configured with the members.
-func openStore(t testing.TB, data *memoryData, members []policy.Member, config uint64, session SessionConfig) *store {
+func openStore(t testing.TB, data *memoryData, members []policy.Member, session SessionConfig) *store {
 	t.Helper()
-	s := newStore(data, PoolConfig{Name: "p", Members: members}, session, config)
-	if !s.adopt() {
+	s := newStore(data, PoolConfig{Name: "p", Members: members}, session)
+	if !s.adopt(0, 0) {
 		t.Fatal("shared data does not answer")
 	}
 	return s
@@ -107,7 +107,7 @@ func TestConcurrentPlacementIsExact(t *testing.T) {
 		data := newMemoryData()
 		stores := make([]*store, 4)
 		for w := range stores {
-			stores[w] = openStore(t, data, addresses(3), 1, testSession(1000))
+			stores[w] = openStore(t, data, addresses(3), testSession(1000))
 		}
 		workers := make([]func(), len(stores))
 		for w, s := range stores {
@@ -137,7 +137,7 @@ func TestRacingFirstTurnsAgree(t *testing.T) {
 		var stores []*store
 		var workers []func()
 		for w := range homes {
-			s := openStore(t, data, addresses(4), 1, testSession(1000))
+			s := openStore(t, data, addresses(4), testSession(1000))
 			stores = append(stores, s)
 			workers = append(workers, func() {
 				d, ok := s.turn(keyOf("s"), 1000)
@@ -165,16 +165,18 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 			key := keyOf(fmt.Sprint(rng.IntN(12)))
 			switch rng.IntN(10) {
 			case 0, 1:
-				s.finish(key.Hash)
+				s.finish(key.Hash, 1000)
 			case 2:
 				s.sweepNext(*clock)
 			case 3:
 				members := addresses(1 + rng.IntN(4))
 				members[0].State = policy.State(rng.IntN(3))
-				s.members, s.config = members, rng.Uint64()
-				s.adopt()
+				s.members, s.sum = members, sumOf(members)
+				s.adopt(*clock, 0)
 			case 4:
-				s.forgetRemoved(nil)
+				if cas, ok := s.refresh(); ok {
+					s.forgetRemoved(nil, cas)
+				}
 			case 5:
 				s.touch(key.Hash, uint32(1+rng.IntN(4)), *clock)
 			default:
@@ -194,7 +196,7 @@ func TestCountsEqualPinsAfterAnyRace(t *testing.T) {
 		var stores []*store
 		var workers []func()
 		for w := range 3 {
-			s := openStore(t, data, addresses(3), 1, session)
+			s := openStore(t, data, addresses(3), session)
 			stores = append(stores, s)
 			workers = append(workers, mix(s, rand.New(rand.NewPCG(seed, uint64(w))), 12, &clock))
 		}
@@ -220,11 +222,11 @@ func TestReconcileRepairsWhatADeadWorkerLeft(t *testing.T) {
 		clock := int64(1e6)
 		var workers []func()
 		for w := range 3 {
-			s := openStore(t, data, addresses(3), 1, testSession(100))
+			s := openStore(t, data, addresses(3), testSession(100))
 			workers = append(workers, mix(s, rand.New(rand.NewPCG(seed, uint64(w))), 8, &clock))
 		}
 		interleave(data, seed, func(r *rand.Rand) bool { return r.IntN(40) == 0 }, workers...)
-		s := openStore(t, data, addresses(3), 1, testSession(100))
+		s := openStore(t, data, addresses(3), testSession(100))
 		if s.reconcile() != 0 {
 			t.Fatalf("seed %d: repaired on the first look, which may have been a placement under way", seed)
 		}
@@ -245,8 +247,8 @@ func TestReconcileLeavesALiveWorkerAlone(t *testing.T) {
 	for seed := range uint64(300) {
 		data := newMemoryData()
 		clock := int64(1e6)
-		busy := openStore(t, data, addresses(3), 1, testSession(100))
-		repairer := openStore(t, data, addresses(3), 1, testSession(100))
+		busy := openStore(t, data, addresses(3), testSession(100))
+		repairer := openStore(t, data, addresses(3), testSession(100))
 		done := false
 		interleave(data, seed, nil,
 			func() {
@@ -274,7 +276,7 @@ func TestFailingSharedDataFailsOpen(t *testing.T) {
 		data := newMemoryData()
 		clock := int64(1e6)
 		rng := rand.New(rand.NewPCG(seed, 9))
-		s := openStore(t, data, addresses(3), 1, testSession(100))
+		s := openStore(t, data, addresses(3), testSession(100))
 		data.refuse = func(key string, _ bool) error {
 			if rng.IntN(5) == 0 {
 				return errRefused
@@ -293,7 +295,7 @@ func TestFailingSharedDataFailsOpen(t *testing.T) {
 // more.
 func TestLostValuesAreAnEmptyPool(t *testing.T) {
 	data := newMemoryData()
-	s := openStore(t, data, addresses(3), 1, testSession(100))
+	s := openStore(t, data, addresses(3), testSession(100))
 	for i := range 10 {
 		s.turn(keyOf(fmt.Sprint(i)), 1000)
 	}
@@ -315,7 +317,7 @@ func TestLostValuesAreAnEmptyPool(t *testing.T) {
 
 func TestForeignSchemaIsLeftAlone(t *testing.T) {
 	data := newMemoryData()
-	s := openStore(t, data, addresses(3), 1, testSession(100))
+	s := openStore(t, data, addresses(3), testSession(100))
 	for key := range data.values {
 		data.values[key][0] = schemaVersion + 1
 	}
@@ -335,11 +337,11 @@ func TestForeignSchemaIsLeftAlone(t *testing.T) {
 // the sessions ever seen.
 func TestKeysDoNotGrowWithSessions(t *testing.T) {
 	data := newMemoryData()
-	s := openStore(t, data, addresses(3), 1, testSession(1000))
+	s := openStore(t, data, addresses(3), testSession(1000))
 	for i := range 20_000 {
 		key := keyOf(fmt.Sprint(i))
 		s.turn(key, int64(i))
-		s.finish(key.Hash)
+		s.finish(key.Hash, 1000)
 	}
 	if keys, most := len(data.values), int(s.view.shards)+1; keys > most {
 		t.Errorf("%d keys for %d shards", keys, most)
@@ -354,7 +356,7 @@ func TestKeysDoNotGrowWithSessions(t *testing.T) {
 // haproxy/haproxy#842: a pin is to a replica, not to a place in a list.
 func TestPinsSurviveAChangedConfiguration(t *testing.T) {
 	data := newMemoryData()
-	s := openStore(t, data, addresses(3), 1, testSession(1000))
+	s := openStore(t, data, addresses(3), testSession(1000))
 	homes := map[string]uint32{}
 	for i := range 100 {
 		id := fmt.Sprint(i)
@@ -364,7 +366,7 @@ func TestPinsSurviveAChangedConfiguration(t *testing.T) {
 	shuffled := addresses(4)
 	shuffled[0], shuffled[3] = shuffled[3], shuffled[0]
 	// Ten times the sessions would make more shards of a new pool.
-	s = openStore(t, data, shuffled, 2, testSession(10_000))
+	s = openStore(t, data, shuffled, testSession(10_000))
 	for id, home := range homes {
 		if d, _ := s.turn(keyOf(id), 2000); d.Replica != home || d.Reason != policy.Pinned {
 			t.Fatalf("session %s was on %d, is on %d (%v)", id, home, d.Replica, d.Reason)

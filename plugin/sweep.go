@@ -51,14 +51,24 @@ func (s *store) sweep(n uint32, now int64) {
 	}
 }
 
-// roomShards bounds what one turn sweeps when the table is full: some 100 us.
-// Ticks sweep the rest.
-const roomShards = 64
+// A full table is swept by the turns that find it full: each at most roomShards,
+// some 100 us, and after one that found nothing none for roomPause. Ticks sweep
+// the rest.
+const (
+	roomShards = 64
+	roomPause  = 10 // ms
+)
 
 // makeRoom sweeps until a session has expired, and returns the number that did.
 func (s *store) makeRoom(now int64) (expired int) {
+	if now-s.noRoom < roomPause {
+		return 0
+	}
 	for i := uint32(0); i < min(roomShards, s.view.shards) && expired == 0; i++ {
 		expired = s.sweepNext(now)
+	}
+	if expired == 0 {
+		s.noRoom = now
 	}
 	return expired
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"unsafe"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
@@ -28,7 +29,10 @@ type turn struct {
 func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 	f := t.filter
 	f.served = true
-	if f.releases() {
+	r := &f.request
+	r.read(&f.names)
+	if query, ok := f.isRelease(r.path); ok {
+		f.release(r, query)
 		return types.ActionPause
 	}
 	p := f.poolOf()
@@ -36,14 +40,30 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 		f.strip()
 		return types.ActionContinue
 	}
-	key, refused, keyed := f.keys.of(f.keys.header())
+	if r.repeated {
+		p.store.fault(faultRepeatedHeader)
+	}
+	key, refused, keyed := f.key(r, r.id)
 	now := milliseconds()
+	if !p.store.heard || !p.store.inForce() {
+		p.store.hear(connectionID(), now)
+	}
 	d := p.decide(key, keyed, refused, now)
 	t.pool, t.key, t.decision = p, key, d
 	f.send(p, d, key)
 	t.begin(keyed, now)
 	f.logDecision(p, key, d)
 	return types.ActionContinue
+}
+
+// connectionID returns the id of the request's connection, 0 if the gateway does
+// not tell.
+func connectionID() uint64 {
+	id, err := proxywasm.GetProperty([]string{"connection", "id"})
+	if err != nil || len(id) != 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(id)
 }
 
 // send tells the gateway where the request goes. A header that came with the

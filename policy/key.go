@@ -49,54 +49,49 @@ func score(session, replica uint64) uint64 {
 	return mix(session ^ bits.RotateLeft64(replica, 32))
 }
 
-// sipHash is SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012).
+// sipHash is SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012). It is
+// written out over local variables: on the way of every turn, calls and memory
+// would cost more than the arithmetic.
 func sipHash(k0, k1 uint64, msg []byte) Hash {
-	s := sipState{
-		k0 ^ 0x736f6d6570736575,
-		k1 ^ 0x646f72616e646f6d ^ 0xee,
-		k0 ^ 0x6c7967656e657261,
-		k1 ^ 0x7465646279746573,
-	}
+	v0 := k0 ^ 0x736f6d6570736575
+	v1 := k1 ^ 0x646f72616e646f6d ^ 0xee
+	v2 := k0 ^ 0x6c7967656e657261
+	v3 := k1 ^ 0x7465646279746573
 	last := uint64(len(msg)) << 56
 	for ; len(msg) >= 8; msg = msg[8:] {
-		s.compress(binary.LittleEndian.Uint64(msg))
+		m := binary.LittleEndian.Uint64(msg)
+		v3 ^= m
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+		v0 ^= m
 	}
 	for i, b := range msg {
 		last |= uint64(b) << (8 * i)
 	}
-	s.compress(last)
-	s[2] ^= 0xee
+	v3 ^= last
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0 ^= last
+	v2 ^= 0xee
 	for range 4 {
-		s.round()
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
 	}
-	first := s[0] ^ s[1] ^ s[2] ^ s[3]
-	s[1] ^= 0xdd
+	first := v0 ^ v1 ^ v2 ^ v3
+	v1 ^= 0xdd
 	for range 4 {
-		s.round()
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
 	}
-	return Hash{Hi: first, Lo: s[0] ^ s[1] ^ s[2] ^ s[3]}
+	return Hash{Hi: first, Lo: v0 ^ v1 ^ v2 ^ v3}
 }
 
-type sipState [4]uint64
-
-func (s *sipState) compress(m uint64) {
-	s[3] ^= m
-	s.round()
-	s.round()
-	s[0] ^= m
-}
-
-func (s *sipState) round() {
-	v0, v1, v2, v3 := s[0], s[1], s[2], s[3]
+func sipRound(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {
 	v0 += v1
-	v1 = bits.RotateLeft64(v1, 13) ^ v0
-	v0 = bits.RotateLeft64(v0, 32)
 	v2 += v3
+	v1 = bits.RotateLeft64(v1, 13) ^ v0
 	v3 = bits.RotateLeft64(v3, 16) ^ v2
-	v0 += v3
-	v3 = bits.RotateLeft64(v3, 21) ^ v0
+	v0 = bits.RotateLeft64(v0, 32) + v3
 	v2 += v1
+	v3 = bits.RotateLeft64(v3, 21) ^ v0
 	v1 = bits.RotateLeft64(v1, 17) ^ v2
-	v2 = bits.RotateLeft64(v2, 32)
-	s[0], s[1], s[2], s[3] = v0, v1, v2, v3
+	return v0, v1, bits.RotateLeft64(v2, 32), v3
 }

@@ -26,7 +26,7 @@ var exports = []string{
 
 // hostCalls are the host functions that Pinwheel uses.
 var hostCalls = []string{
-	"proxy_define_metric", "proxy_get_buffer_bytes", "proxy_get_header_map_value", "proxy_get_metric",
+	"proxy_define_metric", "proxy_get_buffer_bytes", "proxy_get_header_map_pairs", "proxy_get_metric",
 	"proxy_get_property", "proxy_get_shared_data", "proxy_increment_metric", "proxy_log",
 	"proxy_remove_header_map_value", "proxy_replace_header_map_value", "proxy_send_local_response",
 	"proxy_set_shared_data", "proxy_set_tick_period_milliseconds",

@@ -41,7 +41,7 @@ type Result struct {
 	// Request is what upstream got: headers with the plugin's changes, nil when nothing went upstream, and body.
 	Request     hostsim.Headers
 	RequestBody string
-	// Response is what the client got, Status its code, or 0 when the stream was cut or hangs.
+	// Response is what the client got, Status its code, or 0 when no response reached it.
 	Response     hostsim.Headers
 	ResponseBody string
 	Status       int

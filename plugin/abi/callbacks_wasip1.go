@@ -2,7 +2,7 @@ package abi
 
 import _ "unsafe" // for go:linkname
 
-// What the SDK would export under TinyGo.
+// What the SDK would export under TinyGo, for plugin contexts.
 
 //go:linkname proxyOnVMStart github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnVMStart
 func proxyOnVMStart(contextID uint32, size int) bool
@@ -15,15 +15,6 @@ func proxyOnContextCreate(contextID, rootID uint32)
 
 //go:linkname proxyOnTick github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnTick
 func proxyOnTick(contextID uint32)
-
-//go:linkname proxyOnRequestHeaders github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnRequestHeaders
-func proxyOnRequestHeaders(contextID uint32, headers int, endOfStream bool) uint32
-
-//go:linkname proxyOnResponseHeaders github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnResponseHeaders
-func proxyOnResponseHeaders(contextID uint32, headers int, endOfStream bool) uint32
-
-//go:linkname proxyOnLog github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnLog
-func proxyOnLog(contextID uint32)
 
 //go:linkname proxyOnDelete github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnDelete
 func proxyOnDelete(contextID uint32)
@@ -58,7 +49,11 @@ func onContextCreate(contextID, rootID uint32) {
 	begin()
 	defer recovered("proxy_on_context_create", contextID)
 	inject("proxy_on_context_create")
-	proxyOnContextCreate(contextID, rootID)
+	if rootID == 0 {
+		proxyOnContextCreate(contextID, 0)
+	} else {
+		streams.create(contextID, rootID)
+	}
 }
 
 //go:wasmexport proxy_on_tick
@@ -74,7 +69,7 @@ func onRequestHeaders(contextID, headers, endOfStream uint32) (action uint32) {
 	begin()
 	defer recovered("proxy_on_request_headers", contextID)
 	inject("proxy_on_request_headers")
-	return proxyOnRequestHeaders(contextID, int(headers), endOfStream != 0)
+	return uint32(streams.of(contextID).OnHttpRequestHeaders(int(headers), endOfStream != 0))
 }
 
 //go:wasmexport proxy_on_response_headers
@@ -82,7 +77,7 @@ func onResponseHeaders(contextID, headers, endOfStream uint32) (action uint32) {
 	begin()
 	defer recovered("proxy_on_response_headers", contextID)
 	inject("proxy_on_response_headers")
-	return proxyOnResponseHeaders(contextID, int(headers), endOfStream != 0)
+	return uint32(streams.of(contextID).OnHttpResponseHeaders(int(headers), endOfStream != 0))
 }
 
 //go:wasmexport proxy_on_log
@@ -90,7 +85,7 @@ func onLog(contextID uint32) {
 	begin()
 	defer recovered("proxy_on_log", contextID)
 	inject("proxy_on_log")
-	proxyOnLog(contextID)
+	streams.of(contextID).OnHttpStreamDone()
 }
 
 //go:wasmexport proxy_on_delete
@@ -98,5 +93,8 @@ func onDelete(contextID uint32) {
 	begin()
 	defer recovered("proxy_on_delete", contextID)
 	inject("proxy_on_delete")
-	proxyOnDelete(contextID)
+	if !streams.remove(contextID) {
+		delete(plugins, contextID)
+		proxyOnDelete(contextID)
+	}
 }

@@ -26,10 +26,6 @@ func hostGetSharedData(key unsafe.Pointer, keySize uint32, value, valueSize, cas
 //go:noescape
 func hostSetSharedData(key unsafe.Pointer, keySize uint32, value unsafe.Pointer, valueSize, cas uint32) uint32
 
-//go:wasmimport env proxy_get_header_map_value
-//go:noescape
-func hostGetHeader(kind uint32, key unsafe.Pointer, keySize uint32, value, valueSize unsafe.Pointer) uint32
-
 //go:wasmimport env proxy_replace_header_map_value
 //go:noescape
 func hostReplaceHeader(kind uint32, key unsafe.Pointer, keySize uint32, value unsafe.Pointer, valueSize uint32) uint32
@@ -93,12 +89,6 @@ func (host) ProxyGetSharedData(key *byte, keySize int, value **byte, valueSize *
 
 func (host) ProxySetSharedData(key *byte, keySize int, value *byte, valueSize int, cas uint32) uint32 {
 	return hostSetSharedData(ptr(key), uint32(keySize), ptr(value), uint32(valueSize), cas)
-}
-
-func (host) ProxyGetHeaderMapValue(kind uint32, key *byte, keySize int, value **byte, valueSize *int) uint32 {
-	var at, n uint32
-	status := hostGetHeader(kind, ptr(key), uint32(keySize), unsafe.Pointer(&at), unsafe.Pointer(&n))
-	return result(status, at, n, value, valueSize)
 }
 
 func (host) ProxyReplaceHeaderMapValue(kind uint32, key *byte, keySize int, value *byte, valueSize int) uint32 {

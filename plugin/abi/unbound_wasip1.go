@@ -41,6 +41,10 @@ func (unbound) ProxyEnqueueSharedQueue(uint32, *byte, int) uint32 {
 	return refuse("proxy_enqueue_shared_queue")
 }
 
+func (unbound) ProxyGetHeaderMapValue(uint32, *byte, int, **byte, *int) uint32 {
+	return refuse("proxy_get_header_map_value")
+}
+
 func (unbound) ProxyAddHeaderMapValue(uint32, *byte, int, *byte, int) uint32 {
 	return refuse("proxy_add_header_map_value")
 }

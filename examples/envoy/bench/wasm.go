@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+var errWasm = errors.New("bench: malformed wasm")
+
+// buildFloor compiles the yardstick into dir and returns its path.
+func buildFloor(ctx context.Context, root, dir string) (string, error) {
+	out := filepath.Join(dir, "floor.wasm")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "./examples/envoy/bench/floor")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOOS=wasip1", "GOARCH=wasm")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("bench: building the floor: %w\n%s", err, text)
+	}
+	return out, nil
+}
+
+// sameCallbacks reports how the proxy-wasm callbacks of two modules differ. A
+// comparison is fair only between modules into which the gateway calls as often.
+func sameCallbacks(a, b string) error {
+	ca, err := callbacks(a)
+	if err != nil {
+		return err
+	}
+	cb, err := callbacks(b)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(ca, cb) {
+		return fmt.Errorf("bench: callbacks differ: %s exports %s, %s exports %s",
+			filepath.Base(a), strings.Join(ca, " "), filepath.Base(b), strings.Join(cb, " "))
+	}
+	return nil
+}
+
+// callbacks lists a module's exports that begin with proxy_, sorted.
+func callbacks(name string) ([]string, error) {
+	module, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	exports, err := exportNames(module)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	exports = slices.DeleteFunc(exports, func(s string) bool { return !strings.HasPrefix(s, "proxy_") })
+	slices.Sort(exports)
+	return exports, nil
+}
+
+// exportNames reads the export section (WebAssembly Core 5.5.10).
+func exportNames(module []byte) ([]string, error) {
+	if !bytes.HasPrefix(module, []byte("\x00asm\x01\x00\x00\x00")) {
+		return nil, errWasm
+	}
+	const exportSection = 7
+	for rest := module[8:]; len(rest) > 0; {
+		id := rest[0]
+		body, after, ok := vector(rest[1:])
+		if !ok {
+			return nil, errWasm
+		}
+		if rest = after; id != exportSection {
+			continue
+		}
+		var names []string
+		count, n := binary.Uvarint(body)
+		if n <= 0 {
+			return nil, errWasm
+		}
+		for body = body[n:]; count > 0; count-- {
+			name, after, ok := vector(body)
+			if !ok || len(after) < 2 {
+				return nil, errWasm
+			}
+			names = append(names, string(name))
+			_, n := binary.Uvarint(after[1:]) // one byte of kind, then an index
+			if n <= 0 {
+				return nil, errWasm
+			}
+			body = after[1+n:]
+		}
+		return names, nil
+	}
+	return nil, nil
+}
+
+// vector splits off bytes that a LEB128 length precedes.
+func vector(b []byte) (head, rest []byte, ok bool) {
+	size, n := binary.Uvarint(b)
+	if n <= 0 || size > uint64(len(b)-n) {
+		return nil, nil, false
+	}
+	return b[n : n+int(size)], b[n+int(size):], true
+}

@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/build/envoy/wheel"
+	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
+)
+
+// The README's commands run as printed, in one shell, but for the ports.
+func TestReadmeCommands(t *testing.T) {
+	root, err := envoytest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envoytest.Wasm(root); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "examples", "envoy", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := strings.Join(shellBlocks(string(page)), "\n")
+	if n := strings.Count(script, "\n"); n < 15 {
+		t.Fatalf("only %d lines of commands found in README.md", n)
+	}
+	bin, err := wheel.Find(t.Context(), versions()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	config, err := os.ReadFile(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	movePorts := otherPorts(t)
+	moved := filepath.Join(dir, "envoy.yaml")
+	if err := os.WriteFile(moved, []byte(movePorts(string(config))), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	script = movePorts(script)
+	script = strings.NewReplacer(
+		"make wasm ", ": ", // the suite runs on the wasm that is there
+		"examples/envoy/envoy.yaml", moved,
+		"dist/replicas &", filepath.Join(dir, "replicas")+movePorts(" 127.0.0.1:8001 127.0.0.1:8002 127.0.0.1:8003 &"),
+		"dist/replicas", filepath.Join(dir, "replicas"),
+		"--concurrency 2", "--concurrency 2 --disable-hot-restart", // other Envoys run beside
+	).Replace(script)
+
+	out := runScript(t, root, script, "ENVOY="+bin, "PATH="+withCurl(t, dir))
+	homes, reasons := saidOf(out, "alice: x-pinwheel-replica: "), saidOf(out, "alice: x-pinwheel-reason: ")
+	if len(homes) != 3 || homes[0] != homes[1] || homes[0] != homes[2] || !strings.HasPrefix(homes[0], "127.0.0.1:") {
+		t.Errorf("alice's three turns went to %q, want one replica", homes)
+	}
+	if strings.Join(reasons, " ") != "placed pinned pinned" {
+		t.Errorf("alice's reasons are %q, want placed pinned pinned", reasons)
+	}
+	if bob := saidOf(out, "bob: x-pinwheel-replica: "); len(bob) != 3 || len(homes) != 3 || bob[0] == homes[0] {
+		t.Errorf("bob went to %q, alice to %q, want three turns each on different replicas", bob, homes)
+	}
+	if !strings.Contains(out, `{"status":"ok","session_id":"alice"}`) {
+		t.Errorf("the release was not acknowledged:\n%s", out)
+	}
+	if n := len(regexp.MustCompile(`(?m)^pinwheel_sessions\{.*replica="127\.0\.0\.1:\d+".*\} [01]$`).FindAllString(out, -1)); n != 3 {
+		t.Errorf("want pinwheel_sessions of three replicas, got %d in\n%s", n, out)
+	}
+}
+
+// The front page's configuration and commands run as printed, but for the ports
+// and where the configuration is saved.
+func TestFrontPageCommands(t *testing.T) {
+	root, err := envoytest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envoytest.Wasm(root); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(string(page))
+	blocks := shellBlocks(string(page))
+	if len(config) != 2 || len(blocks) != 1 {
+		t.Fatalf("README.md has %d configurations and %d blocks of commands, want one each", len(config)/2, len(blocks))
+	}
+	bin, err := wheel.Find(t.Context(), versions()[len(versions())-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	movePorts := otherPorts(t)
+	saved := filepath.Join(dir, "envoy.yaml")
+	if err := os.WriteFile(saved, []byte(movePorts(config[1])), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	script := strings.NewReplacer(
+		"make wasm", ":",
+		"-c envoy.yaml", "-c "+saved+" --disable-hot-restart",
+		"dist/replicas &", filepath.Join(dir, "replicas")+movePorts(" 127.0.0.1:8001 127.0.0.1:8002 127.0.0.1:8003 &"),
+		"dist/replicas", filepath.Join(dir, "replicas"),
+	).Replace(movePorts(blocks[0]))
+	out := runScript(t, root, script, "ENVOY="+bin, "PATH="+withCurl(t, dir))
+	homes, reasons := saidOf(out, "x-pinwheel-replica: "), saidOf(out, "x-pinwheel-reason: ")
+	if len(homes) != 4 || homes[0] != homes[2] || homes[1] != homes[3] || homes[0] == homes[1] {
+		t.Errorf("alice, bob, alice, bob went to %q", homes)
+	}
+	if strings.Join(reasons, " ") != "placed placed pinned pinned" {
+		t.Errorf("reasons %q", reasons)
+	}
+	if !strings.Contains(out, `{"status":"ok","session_id":"alice"}`) {
+		t.Errorf("the release was not acknowledged:\n%s", out)
+	}
+}
+
+// saidOf returns what follows the prefix in each line that has it.
+func saidOf(out, prefix string) []string {
+	var rest []string
+	for line := range strings.Lines(out) {
+		if r, ok := strings.CutPrefix(line, prefix); ok {
+			rest = append(rest, strings.TrimSpace(r))
+		}
+	}
+	return rest
+}
+
+// shellBlocks returns the fenced blocks marked exactly "sh".
+func shellBlocks(page string) []string {
+	var blocks []string
+	for _, m := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
+		blocks = append(blocks, m[1])
+	}
+	return blocks
+}
+
+// otherPorts returns a function that moves all of the example's ports to free
+// ones.
+func otherPorts(t *testing.T) func(string) string {
+	t.Helper()
+	var pairs []string
+	for _, p := range []string{"10000", "9901", "8001", "8002", "8003"} {
+		free, err := envoytest.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []string{"port_value: %s}", "127.0.0.1:%s"} {
+			pairs = append(pairs, fmt.Sprintf(form, p), fmt.Sprintf(form, fmt.Sprint(free)))
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace
+}
+
+// runScript runs sh -eu and ends everything that it started, in a process group
+// of their own, whatever happens.
+func runScript(t *testing.T, dir, script string, env ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Fatalf("the commands failed: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// withCurl returns a PATH on which there is a curl: where the machine has none,
+// this test binary stands in for it.
+func withCurl(t *testing.T, dir string) string {
+	t.Helper()
+	path := os.Getenv("PATH")
+	if _, err := exec.LookPath("curl"); err == nil {
+		return path
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "curl")); err != nil {
+		t.Fatal(err)
+	}
+	return dir + string(os.PathListSeparator) + path
+}

@@ -1,0 +1,152 @@
+package envoytest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ErrBootstrap reports a configuration file that lacks what is to be replaced.
+var ErrBootstrap = errors.New("envoytest: unexpected bootstrap")
+
+// Bootstrap is the text of an Envoy configuration, edited line by line so that
+// what runs is the user's file with its comments, not a retelling. The edits
+// return changed copies and report ErrBootstrap when the text does not hold what
+// they replace.
+type Bootstrap string
+
+// LoadBootstrap reads a configuration file.
+func LoadBootstrap(name string) (Bootstrap, error) {
+	b, err := os.ReadFile(name)
+	return Bootstrap(b), err
+}
+
+// Port replaces the one `port_value: from` by `port_value: to`.
+func (b Bootstrap) Port(from, to int) (Bootstrap, error) {
+	return b.swap("port_value: "+strconv.Itoa(from)+"}", "port_value: "+strconv.Itoa(to)+"}")
+}
+
+// Wasm makes the plugin load from the file name.
+func (b Bootstrap) Wasm(name string) (Bootstrap, error) {
+	return b.swap("filename: dist/pinwheel.wasm}", "filename: "+strconv.Quote(name)+"}")
+}
+
+// DirectResponse adds a route in front of all others on which Envoy itself
+// answers 200 with the text. HTTP filters see such requests too.
+func (b Bootstrap) DirectResponse(path, text string) (Bootstrap, error) {
+	const routes = "              routes:\n"
+	return b.swap(routes, routes+fmt.Sprintf(
+		"              - {match: {path: %q}, direct_response: {status: 200, body: {inline_string: %q}}}\n", path, text))
+}
+
+// swap replaces a text that must occur exactly once.
+func (b Bootstrap) swap(from, to string) (Bootstrap, error) {
+	if n := strings.Count(string(b), from); n != 1 {
+		return "", fmt.Errorf("%w: %d times %q, want once", ErrBootstrap, n, from)
+	}
+	return Bootstrap(strings.Replace(string(b), from, to, 1)), nil
+}
+
+// Plugin edits Pinwheel's own configuration, the JSON text under `value: |`.
+func (b Bootstrap) Plugin(edit func(map[string]any)) (Bootstrap, error) {
+	lines := strings.SplitAfter(string(b), "\n")
+	key, end, err := block(lines, "value: |")
+	if err != nil {
+		return "", err
+	}
+	config := map[string]any{}
+	if err := json.Unmarshal([]byte(strings.Join(lines[key+1:end], "")), &config); err != nil {
+		return "", fmt.Errorf("%w: plugin configuration: %w", ErrBootstrap, err)
+	}
+	edit(config)
+	text, err := json.Marshal(config)
+	if err != nil {
+		return "", err
+	}
+	value := strings.Repeat(" ", indent(lines[key])+2) + string(text) + "\n"
+	return Bootstrap(join(lines[:key+1]) + value + join(lines[end:])), nil
+}
+
+// Respell makes the plugin's configuration another text with the same meaning for
+// every n: it appends n blanks. Gateways remember by its text what a
+// configuration did.
+func (b Bootstrap) Respell(n int) (Bootstrap, error) {
+	lines := strings.SplitAfter(string(b), "\n")
+	key, end, err := block(lines, "value: |")
+	if err != nil {
+		return "", err
+	}
+	for end > key+1 && strings.TrimSpace(lines[end-1]) == "" {
+		end--
+	}
+	last := strings.TrimSuffix(lines[end-1], "\n") + strings.Repeat(" ", n) + "\n"
+	return Bootstrap(join(lines[:end-1]) + last + join(lines[end:])), nil
+}
+
+// Without drops the one block that begins with the line `key`.
+func (b Bootstrap) Without(key string) (Bootstrap, error) {
+	lines := strings.SplitAfter(string(b), "\n")
+	begin, end, err := block(lines, key)
+	if err != nil {
+		return "", err
+	}
+	return Bootstrap(join(lines[:begin]) + join(lines[end:])), nil
+}
+
+// WithoutFilter drops the HTTP filter of that name from the listener.
+func (b Bootstrap) WithoutFilter(name string) (Bootstrap, error) {
+	return b.Without("- name: " + name)
+}
+
+// SplitListeners moves the listeners out of the bootstrap into a resource file
+// for file-based LDS, which Envoy reads from the given path and reads again
+// whenever that file is replaced by a rename.
+func (b Bootstrap) SplitListeners(path string) (bootstrap Bootstrap, resources string, err error) {
+	lines := strings.SplitAfter(string(b), "\n")
+	begin, end, err := block(lines, "listeners:")
+	if err != nil {
+		return "", "", err
+	}
+	const listener = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	typed, err := Bootstrap("resources:\n"+join(lines[begin+1:end])).swap("\n  - name: llm\n", "\n  - \"@type\": "+listener+"\n    name: llm\n")
+	if err != nil {
+		return "", "", err
+	}
+	dynamic := "node: {id: pinwheel, cluster: pinwheel}\n" +
+		"dynamic_resources: {lds_config: {resource_api_version: V3, path_config_source: {path: " + strconv.Quote(path) + "}}}\n"
+	return Bootstrap(dynamic + join(lines[:begin]) + join(lines[end:])), string(typed), nil
+}
+
+// block finds the line that consists of text and the end of what belongs to it:
+// deeper lines, and list items on its own level if it is a key.
+func block(lines []string, text string) (begin, end int, err error) {
+	begin = -1
+	for i, l := range lines {
+		if strings.TrimSpace(l) == text {
+			if begin >= 0 {
+				return 0, 0, fmt.Errorf("%w: %q twice", ErrBootstrap, text)
+			}
+			begin = i
+		}
+	}
+	if begin < 0 {
+		return 0, 0, fmt.Errorf("%w: no line %q", ErrBootstrap, text)
+	}
+	key := !strings.HasPrefix(text, "- ")
+	depth := indent(lines[begin])
+	for end = begin + 1; end < len(lines); end++ {
+		l := lines[end]
+		item := key && indent(l) == depth && strings.HasPrefix(strings.TrimSpace(l), "- ")
+		if strings.TrimSpace(l) != "" && indent(l) <= depth && !item {
+			break
+		}
+	}
+	return begin, end, nil
+}
+
+func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+func join(lines []string) string { return strings.Join(lines, "") }

@@ -1,0 +1,49 @@
+package envoytest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// ErrNoWasm reports that the plugin has not been built.
+var ErrNoWasm = errors.New("envoytest: dist/pinwheel.wasm is missing; run `make wasm`")
+
+// Root returns the folder of go.mod at or above the working directory.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", fmt.Errorf("envoytest: no go.mod above the working directory")
+		}
+		dir = up
+	}
+}
+
+// Wasm returns the path of the built plugin under root, or ErrNoWasm.
+func Wasm(root string) (string, error) {
+	name := filepath.Join(root, "dist", "pinwheel.wasm")
+	if fi, err := os.Stat(name); err != nil || fi.Size() == 0 {
+		return "", ErrNoWasm
+	}
+	return name, nil
+}
+
+// FreePort returns a loopback port that nobody listens on at this moment.
+func FreePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

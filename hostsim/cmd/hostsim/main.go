@@ -1,0 +1,17 @@
+// Command hostsim runs proxy-wasm plugins without a gateway: behind a real HTTP listener, before simulated model servers,
+// or under inspection. `hostsim --help` lists its commands.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitFailed = 1 // a check failed, or the work could not be done
+	exitUsage  = 2 // the command line says something that cannot be meant
+)
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	// The library's errors begin with its name, which is the command's too.
+	fmt.Fprintf(stderr, "hostsim: %s\n", strings.TrimPrefix(err.Error(), "hostsim: "))
+	if usage := (usageError{}); errors.As(err, &usage) {
+		fmt.Fprintln(stderr, "Run it with --help for flags and examples.")
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hostsim",
+		Short: "Run proxy-wasm plugins without a gateway",
+		Long: `hostsim runs proxy-wasm plugins the way Envoy does, without Envoy: any plugin, in any language.
+
+Exit codes: 0 done, 1 a check failed or the work could not be done, 2 a mistake on the command line.`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		// A word that is no command comes here as an argument.
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newServe(), newInspect(), newDemo())
+	return root
+}
+
+// exactArgs is cobra's check of the number of arguments, as a usage error.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usagef("%s takes %s, not %d arguments", cmd.Name(), what, len(args))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/gateway"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
+)
+
+// serveFlags are the flags of serve, as given.
+type serveFlags struct {
+	wasm, config, listen, profile string
+	upstreams                     []string
+	simReplicas, workers          int
+	cacheTokens                   int
+	headersStop                   bool
+}
+
+func newServe() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Put a plugin behind a real HTTP listener",
+		Long: `serve is an HTTP gateway (HTTP/1.1, and HTTP/2 without TLS) with the plugin in it, to try a plugin without Envoy.
+
+The plugin's request header x-gateway-destination-endpoint picks the upstream host: a comma list of addresses, first
+choice first; unknown ones are passed over, the next one is tried when a host takes no connection, and then the
+cluster's hosts round robin. A request whose Host header is a cluster's name goes to that cluster, any other to the
+first. Without --wasm there is no plugin and all goes round robin.
+
+It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 seconds at most.`,
+		Example: `  # Pinwheel before three simulated model servers, on 127.0.0.1:8080
+  hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3
+
+  # before your own
+  hostsim serve --wasm dist/pinwheel.wasm --upstream vllm=127.0.0.1:8000,127.0.0.1:8001 \
+      --config '{"replicas": ["127.0.0.1:8000", "127.0.0.1:8001"]}'
+
+  # any plugin, its configuration in a file, four workers, as an older Envoy
+  hostsim serve --wasm my.wasm --config my.json --upstream web=localhost:9000 --workers 4 --profile envoy-1.36`,
+		Args: exactArgs(0, "flags only"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.wasm, "wasm", "", "the plugin, a .wasm `FILE`; none means round robin without a plugin")
+	flags.StringVar(&f.config, "config", "", "the plugin's configuration: a `FILE`, or JSON that begins with {")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`ADDRESS` to listen on")
+	flags.StringArrayVar(&f.upstreams, "upstream", nil, "`CLUSTER=HOST:PORT[,HOST:PORT...]`; repeat it for more clusters")
+	flags.IntVar(&f.simReplicas, "sim-replicas", 0, "start `N` simulated model servers as the upstream; a --config that names no\nreplicas gets their addresses")
+	flags.IntVar(&f.cacheTokens, "sim-cache-tokens", defaultCacheTokens, "prefix cache of each simulated replica, in `TOKENS`; 0 is without bound")
+	flags.IntVar(&f.workers, "workers", 2, "`N` worker threads, each with its own virtual machine")
+	flags.StringVar(&f.profile, "profile", hostsim.Profiles()[0].Name, "gateway to imitate: envoy-1.36, envoy-1.40 or permissive")
+	flags.BoolVar(&f.headersStop, "allow-on-headers-stop-iteration", false, "let the plugin see the body while it pauses in the headers\n(Envoy's option of that name)")
+	return cmd
+}
+
+// check finds mistakes on the command line before anything is started.
+func (f *serveFlags) check() error {
+	switch {
+	case len(f.upstreams) == 0 && f.simReplicas == 0:
+		return usagef("nothing to forward to: give --upstream CLUSTER=HOST:PORT or --sim-replicas N")
+	case len(f.upstreams) > 0 && f.simReplicas != 0:
+		return usagef("give --upstream or --sim-replicas, not both")
+	case f.simReplicas < 0 || f.simReplicas > 256:
+		return usagef("--sim-replicas %d is outside 1 to 256", f.simReplicas)
+	case f.cacheTokens < 0:
+		return usagef("--sim-cache-tokens %d is negative", f.cacheTokens)
+	case f.workers < 1 || f.workers > 256:
+		return usagef("--workers %d is outside 1 to 256", f.workers)
+	case f.wasm == "" && f.config != "":
+		return usagef("--config is for a plugin: give --wasm too")
+	}
+	return nil
+}
+
+// parseUpstreams reads the --upstream flags.
+func parseUpstreams(flags []string) ([]gateway.Cluster, error) {
+	var clusters []gateway.Cluster
+	for _, f := range flags {
+		name, hosts, ok := strings.Cut(f, "=")
+		if !ok || name == "" || hosts == "" {
+			return nil, usagef("--upstream %q is not CLUSTER=HOST:PORT[,HOST:PORT...]", f)
+		}
+		c := gateway.Cluster{Name: name, Hosts: strings.Split(hosts, ",")}
+		for _, h := range c.Hosts {
+			if err := gateway.ValidateAddress(h); err != nil {
+				return nil, usagef("--upstream %s: %w", name, err)
+			}
+		}
+		clusters = append(clusters, c)
+	}
+	return clusters, nil
+}
+
+func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	profile, err := profileFlag(f.profile)
+	if err != nil {
+		return err
+	}
+	clusters, err := parseUpstreams(f.upstreams)
+	if err != nil {
+		return err
+	}
+	config, err := readConfig(f.config)
+	if err != nil {
+		return fmt.Errorf("--config: %w (a file, or JSON that begins with {)", err)
+	}
+	// The port first: it is the likeliest to fail, and the plugin takes seconds to compile.
+	ln, err := listen(f.listen)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	if f.simReplicas > 0 {
+		sim, err := startFleet(f.simReplicas, replica.Config{CacheBlocks: f.cacheTokens / cacheBlockTokens})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = sim.stop() }()
+		config = withReplicas(config, sim.addresses)
+		clusters = []gateway.Cluster{{Name: simCluster, Hosts: sim.addresses}}
+	}
+	var host *hostsim.Host
+	if f.wasm != "" {
+		wasm, err := readWasm(f.wasm)
+		if err != nil {
+			return err
+		}
+		host, err = startPlugin(ctx, hostsim.Config{Wasm: wasm, Profile: profile, Workers: f.workers, PluginConfig: config,
+			AllowOnHeadersStopIteration: f.headersStop}, hostsim.LogInfo, stderr)
+		if err != nil {
+			return err
+		}
+		defer host.Close()
+	}
+	g, err := gateway.New(gateway.Config{Host: host, Clusters: clusters})
+	if err != nil {
+		return usageError{err} // by now only flags can be wrong
+	}
+	announce(stdout, ln.Addr().String(), host != nil, clusters, f.simReplicas > 0)
+	return g.Serve(ctx, ln)
+}
+
+// listen opens the gateway's port; the error says what to do about a port that is taken.
+func listen(address string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: choose another by --listen 127.0.0.1:PORT, or stop what listens there", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	return ln, nil
+}
+
+// announce says where the gateway is and what to try.
+func announce(w io.Writer, address string, plugin bool, clusters []gateway.Cluster, sim bool) {
+	how := "the plugin routes"
+	if !plugin {
+		how = "round robin, no plugin"
+	}
+	fmt.Fprintf(w, "Listening on http://%s (%s). Stop with Ctrl-C.\n", address, how)
+	for _, c := range clusters {
+		fmt.Fprintf(w, "  cluster %s: %s\n", c.Name, strings.Join(c.Hosts, " "))
+	}
+	if sim {
+		fmt.Fprint(w, "\n"+curlLines(address))
+	}
+}
+
+// curlLines shows by hand what the demo shows in numbers: a session keeps its replica and finds its prompt cached there,
+// another session gets another replica, and a released one is placed anew. The prompt is long enough for full blocks.
+func curlLines(address string) string {
+	return strings.ReplaceAll(`Try, in another terminal, each of the two several times:
+  P='{"messages":[{"role":"user","content":"'$(seq -s, 200)'"}]}'
+  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: alice' -d "$P" | grep -o 'Replica[^"]*'
+  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: bob' -d "$P" | grep -o 'Replica[^"]*'
+When alice is done:
+  curl -s -X POST 'ADDRESS/finish_session?session_id=alice'
+`, "ADDRESS", address)
+}

@@ -1,0 +1,262 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
+)
+
+// exchange is one request and its response. All calls into the plugin, and all writes to the client, come from the
+// handler's own goroutine in run; two others only carry bytes to it, one from the client and one from the upstream. So
+// the plugin sees one order of events, and its worker is never held while anybody waits for the network.
+type exchange struct {
+	gateway *Gateway
+	cluster *cluster
+	filter  filter
+	wake    <-chan struct{} // the plugin has moved a waiting stream
+	w       http.ResponseWriter
+	out     *http.ResponseController
+	r       *http.Request
+	ctx     context.Context // ends with the client, or with the exchange
+	cancel  context.CancelFunc
+
+	incoming chan part // from the client; nil once complete
+	reading  sync.WaitGroup
+	held     int // bytes that the plugin holds back
+
+	feed       chan []byte // the request's body on its way to the upstream; nil until then
+	pending    []byte      // what feed takes next
+	pendingEnd bool        // nothing comes after pending
+
+	answer   chan part // from the upstream; nil before and after
+	answered bool      // a complete response has gone to the client
+	begun    bool      // the response's headers have gone to the client
+}
+
+// part is a piece of a message: headers if it has any, else body.
+type part struct {
+	headers hostsim.Headers
+	data    []byte
+	end     bool
+	err     error
+	flags   int64 // of the error: what the property response.flags answers
+}
+
+func newExchange(g *Gateway, w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{gateway: g, w: w, out: http.NewResponseController(w), r: r}
+	x.ctx, x.cancel = context.WithCancel(r.Context())
+	x.cluster = g.clusterFor(r.Host)
+	x.filter = g.filterFor(r)
+	x.wake = x.filter.Wake()
+	return x
+}
+
+// run takes the exchange to its end and says how it ended.
+func (x *exchange) run() hostsim.EndReason {
+	x.filter.SetProperty("xds.cluster_name", []byte(x.cluster.name))
+	x.filter.SetProperty("source.address", []byte(x.r.RemoteAddr))
+	noBody := x.r.ContentLength == 0 // -1 where a body follows of which only the end will tell the length
+	if !noBody {
+		x.readBody()
+	}
+	step, _ := x.filter.RequestHeaders(requestHeaders(x.r), noBody) // of a crash the step says what to do
+	if over, reason := x.request(step); over {
+		return reason
+	}
+	for {
+		if over, reason := x.next(); over {
+			return reason
+		}
+	}
+}
+
+// next waits for one event and acts on it.
+func (x *exchange) next() (over bool, reason hostsim.EndReason) {
+	// What the upstream or the plugin has not taken yet holds the client back.
+	incoming, feed := x.incoming, x.feed
+	if len(x.pending) > 0 || x.held > x.gateway.config.BufferLimit {
+		incoming = nil
+	}
+	if len(x.pending) == 0 {
+		feed = nil
+	}
+	select {
+	case p := <-incoming:
+		return x.fromClient(p)
+	case feed <- x.pending:
+		x.pending = nil
+		x.endFeed()
+	case p := <-x.answer:
+		return x.fromUpstream(p)
+	case <-x.wake:
+		if over, reason = x.request(x.filter.RequestReady()); over {
+			return over, reason
+		}
+		return x.response(x.filter.ResponseReady())
+	case <-x.ctx.Done():
+		return true, hostsim.EndClientGone
+	}
+	return false, 0
+}
+
+func (x *exchange) fromClient(p part) (bool, hostsim.EndReason) {
+	if p.end || p.err != nil {
+		x.incoming = nil
+	}
+	if p.err != nil {
+		return true, hostsim.EndClientGone
+	}
+	x.held += len(p.data)
+	step, _ := x.filter.RequestBody(p.data, p.end)
+	return x.request(step)
+}
+
+// request acts on what the plugin lets through towards the upstream.
+func (x *exchange) request(step hostsim.Step) (bool, hostsim.EndReason) {
+	switch step.Flow {
+	case hostsim.Reply:
+		return true, x.reply(x.filter.LocalReply())
+	case hostsim.Reset:
+		return true, hostsim.EndUpstreamReset
+	case hostsim.Forward:
+		x.held = 0
+	}
+	if len(x.pending) == 0 {
+		x.pending = step.Data
+	} else {
+		x.pending = append(x.pending, step.Data...)
+	}
+	x.pendingEnd = x.pendingEnd || step.End
+	if step.Headers {
+		x.connect(x.filter.Headers(hostsim.MapRequestHeaders))
+	}
+	x.endFeed()
+	return false, 0
+}
+
+// endFeed tells the upstream that the request is complete, once it is.
+func (x *exchange) endFeed() {
+	if x.feed != nil && x.pendingEnd && len(x.pending) == 0 {
+		close(x.feed)
+		x.feed = nil
+	}
+}
+
+// connect starts the upstream's side of the exchange.
+func (x *exchange) connect(h hostsim.Headers) {
+	x.answer = make(chan part)
+	var body *feedReader
+	if len(x.pending) > 0 || !x.pendingEnd {
+		x.feed = make(chan []byte)
+		body = &feedReader{ctx: x.ctx, chunks: x.feed}
+	}
+	go x.forward(h, body, x.answer)
+}
+
+func (x *exchange) fromUpstream(p part) (bool, hostsim.EndReason) {
+	var step hostsim.Step
+	switch {
+	case p.err != nil && x.ctx.Err() != nil:
+		return true, hostsim.EndClientGone
+	case p.err != nil && x.begun:
+		return true, hostsim.EndUpstreamReset
+	case p.err != nil:
+		return x.refuse(p)
+	case p.headers != nil:
+		step, _ = x.filter.ResponseHeaders(p.headers, p.end)
+	default:
+		step, _ = x.filter.ResponseBody(p.data, p.end)
+	}
+	return x.response(step)
+}
+
+// refuse answers a request that no upstream host has. As any response it passes the plugin, which learns from the
+// properties what has happened.
+func (x *exchange) refuse(p part) (bool, hostsim.EndReason) {
+	x.answer = nil
+	x.filter.SetProperty("response.code_details", []byte(strings.ReplaceAll(p.err.Error(), " ", "_")))
+	x.filter.SetProperty("response.flags", hostsim.PropertyInt(p.flags))
+	body := p.err.Error() + "\n"
+	step, _ := x.filter.ResponseHeaders(hostsim.Headers{{":status", "503"}, {"content-type", "text/plain"},
+		{"content-length", strconv.Itoa(len(body))}}, false)
+	if over, reason := x.response(step); over {
+		return over, reason
+	}
+	step, _ = x.filter.ResponseBody([]byte(body), true)
+	return x.response(step)
+}
+
+// response acts on what the plugin lets through towards the client.
+func (x *exchange) response(step hostsim.Step) (bool, hostsim.EndReason) {
+	switch step.Flow {
+	case hostsim.Reply:
+		return true, x.reply(x.filter.LocalReply())
+	case hostsim.Reset:
+		return true, hostsim.EndUpstreamReset
+	}
+	if step.Headers {
+		x.writeHeaders(x.filter.Headers(hostsim.MapResponseHeaders))
+	}
+	if x.begun && !x.write(step.Data, !step.End) {
+		return true, hostsim.EndClientGone
+	}
+	if !step.End {
+		return false, 0
+	}
+	x.answered = true
+	return true, hostsim.EndNormal
+}
+
+// reply gives the client what the plugin or the host answers in place of an upstream.
+func (x *exchange) reply(r *hostsim.LocalReply) hostsim.EndReason {
+	x.writeHeaders(r.Headers)
+	if len(r.Body) > 0 && !x.write(r.Body, false) {
+		return hostsim.EndClientGone
+	}
+	x.answered = true
+	return hostsim.EndNormal
+}
+
+const (
+	lingerTime  = time.Second
+	lingerBytes = 4 << 20
+)
+
+// close ends the plugin's stream, the upstream's side, and the reading of the request, in this order.
+func (x *exchange) close(reason hostsim.EndReason) {
+	_ = x.filter.End(reason) // a crash here has no one left to tell; the host has logged it
+	if x.incoming != nil {
+		x.drain()
+	}
+	x.cancel()
+	x.reading.Wait()
+}
+
+// drain takes the rest of a request that was answered early, for an HTTP/1 client that is still sending would not see the
+// answer: its connection would be reset under it. Nobody gets longer than lingerTime for that. HTTP/2 has a way to say
+// that the rest is not wanted.
+func (x *exchange) drain() {
+	deadline := time.Now()
+	if x.answered && x.r.ProtoMajor == 1 {
+		_ = x.out.Flush()
+		deadline = deadline.Add(lingerTime)
+	}
+	_ = x.out.SetReadDeadline(deadline) // where this fails, the body of that client ends with its connection
+	for taken := 0; taken < lingerBytes; {
+		select {
+		case p := <-x.incoming:
+			taken += len(p.data)
+			if p.end || p.err != nil {
+				return
+			}
+		case <-x.ctx.Done():
+			return
+		}
+	}
+	_ = x.out.SetReadDeadline(time.Now())
+}

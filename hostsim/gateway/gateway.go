@@ -1,0 +1,219 @@
+// Package gateway is a real HTTP gateway around a hostsim.Host: clients and replicas on sockets, the plugin in between.
+// It is the part of Envoy that a routing plugin needs: a connection belongs to one worker, the plugin sees each part of
+// request and response as it passes, and a request header that the plugin writes picks the upstream host.
+//
+// It serves HTTP/1.1 and HTTP/2 without TLS, and speaks HTTP/1.1 to upstreams. It adds no headers of its own, has no
+// admin interface, and passes on neither trailers nor upgrades.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
+)
+
+// DefaultTargetHeader is the request header in which a plugin names upstream hosts.
+const DefaultTargetHeader = "x-gateway-destination-endpoint"
+
+// ErrConfig is wrapped by every error of Config.Validate.
+var ErrConfig = errors.New("gateway: bad configuration")
+
+// Config describes a gateway.
+type Config struct {
+	// Host runs the plugin. Nil means no plugin: requests go round robin over the cluster's hosts, and TargetHeader, which
+	// then only a client can have sent, picks nothing. The gateway does not close it.
+	Host *hostsim.Host
+	// Clusters are the upstreams; at least one. A request whose Host header without port is a cluster's name goes there,
+	// every other one to the first.
+	Clusters []Cluster
+	// TargetHeader names the request header that picks the upstream host: a comma list of addresses, first choice first.
+	// Upstreams do not see it. Empty means DefaultTargetHeader.
+	TargetHeader string
+	// Attempts bounds the connections tried for one request, the first one included. Zero means 3.
+	Attempts int
+	// BufferLimit is the host's own (hostsim.Config.BufferLimit): with more than that waiting in a paused request, the
+	// gateway stops reading from the client. Zero means hostsim.DefaultBufferLimit.
+	BufferLimit int
+	// MaxHeaderBytes bounds a request's headers. Zero means 60 KiB, Envoy's default.
+	MaxHeaderBytes int
+	// ReadHeaderTimeout bounds the arrival of a request's headers. Zero means 10 s.
+	ReadHeaderTimeout time.Duration
+	// DialTimeout bounds one connection attempt. Zero means 5 s, Envoy's default.
+	DialTimeout time.Duration
+	// ShutdownTimeout is how long Serve waits for requests in flight when it is told to stop. Zero means 10 s.
+	ShutdownTimeout time.Duration
+	// ErrorLog receives what goes wrong beside any one request. Nil means the log package's standard logger.
+	ErrorLog *log.Logger
+}
+
+// Validate reports the first field that is out of range, as an error that wraps ErrConfig.
+func (c *Config) Validate() error {
+	if len(c.Clusters) == 0 {
+		return fmt.Errorf("%w: no clusters", ErrConfig)
+	}
+	names := map[string]bool{}
+	for i, cl := range c.Clusters {
+		if err := cl.validate(); err != nil {
+			return fmt.Errorf("%w: Clusters[%d]: %w", ErrConfig, i, err)
+		}
+		if names[cl.Name] {
+			return fmt.Errorf("%w: Clusters[%d]: the name %q is taken", ErrConfig, i, cl.Name)
+		}
+		names[cl.Name] = true
+	}
+	for _, n := range []struct {
+		field string
+		value int64
+	}{
+		{"Attempts", int64(c.Attempts)}, {"BufferLimit", int64(c.BufferLimit)}, {"MaxHeaderBytes", int64(c.MaxHeaderBytes)},
+		{"ReadHeaderTimeout", int64(c.ReadHeaderTimeout)}, {"DialTimeout", int64(c.DialTimeout)},
+		{"ShutdownTimeout", int64(c.ShutdownTimeout)},
+	} {
+		if n.value < 0 {
+			return fmt.Errorf("%w: %s is negative", ErrConfig, n.field)
+		}
+	}
+	return nil
+}
+
+func (c *Config) withDefaults() {
+	orElse(&c.TargetHeader, DefaultTargetHeader)
+	orElse(&c.Attempts, 3)
+	orElse(&c.BufferLimit, hostsim.DefaultBufferLimit)
+	orElse(&c.MaxHeaderBytes, 60<<10)
+	orElse(&c.ReadHeaderTimeout, 10*time.Second)
+	orElse(&c.DialTimeout, 5*time.Second)
+	orElse(&c.ShutdownTimeout, 10*time.Second)
+	orElse(&c.ErrorLog, log.Default())
+}
+
+func orElse[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Gateway is an http.Handler; Serve runs it on a listener, which is how connections get workers of their own. Safe for
+// concurrent use.
+type Gateway struct {
+	config    Config
+	clusters  map[string]*cluster
+	first     *cluster
+	transport *http.Transport
+	turn      atomic.Uint64 // connections, or requests outside Serve, so far
+}
+
+// New returns a gateway that is not yet listening. The error wraps ErrConfig.
+func New(c Config) (*Gateway, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c.withDefaults()
+	g := &Gateway{config: c, clusters: map[string]*cluster{}}
+	for _, cl := range c.Clusters {
+		g.clusters[cl.Name] = newCluster(cl)
+	}
+	g.first = g.clusters[c.Clusters[0].Name]
+	dialer := &net.Dialer{Timeout: c.DialTimeout}
+	g.transport = &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, &connectError{err}
+			}
+			return conn, nil
+		},
+		MaxIdleConnsPerHost: 256,
+		// Below the 5 s after which uvicorn, and so most model servers, closes an idle connection: a request sent at that
+		// moment would fail.
+		IdleConnTimeout:    4 * time.Second,
+		DisableCompression: true, // the client's own accept-encoding decides
+	}
+	return g, nil
+}
+
+// workerKey is the context key of a connection's worker number.
+type workerKey struct{}
+
+// Serve answers connections from ln until ctx ends, and fires the plugin's ticks meanwhile. It then takes no more
+// connections, lets the requests in flight finish for ShutdownTimeout at most, and returns nil; the error is another one's,
+// such as the listener's. It closes ln.
+func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{
+		Handler:           g,
+		Protocols:         &protocols,
+		MaxHeaderBytes:    g.config.MaxHeaderBytes,
+		ReadHeaderTimeout: g.config.ReadHeaderTimeout,
+		ErrorLog:          g.config.ErrorLog,
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, workerKey{}, g.nextWorker())
+		},
+	}
+	ticking, stopTicks := context.WithCancel(context.Background())
+	var ticks sync.WaitGroup
+	defer ticks.Wait()
+	defer stopTicks()
+	if g.config.Host != nil {
+		ticks.Go(func() { _ = g.config.Host.RunTicks(ticking) }) // its only error is ticking's
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return errors.Join(err, server.Close())
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.Background(), g.config.ShutdownTimeout)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		g.config.ErrorLog.Printf("gateway: requests still running after %v were cut", g.config.ShutdownTimeout)
+		err = server.Close()
+	}
+	g.transport.CloseIdleConnections()
+	return err
+}
+
+func (g *Gateway) nextWorker() int {
+	n := g.turn.Add(1) - 1
+	if g.config.Host == nil {
+		return 0
+	}
+	return int(n % uint64(g.config.Host.Workers()))
+}
+
+// ServeHTTP passes one request through the plugin to an upstream host and its answer back. It panics with
+// http.ErrAbortHandler, which net/http turns into a cut connection or stream, when an answer under way breaks off.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := newExchange(g, w, r)
+	reason := hostsim.EndUpstreamReset
+	defer func() { x.close(reason) }()
+	reason = x.run()
+	if reason != hostsim.EndNormal && !x.answered {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// filterFor begins the plugin's part in a request.
+func (g *Gateway) filterFor(r *http.Request) filter {
+	if g.config.Host == nil {
+		return &passing{}
+	}
+	worker, ok := r.Context().Value(workerKey{}).(int)
+	if !ok {
+		worker = g.nextWorker()
+	}
+	return g.config.Host.Worker(worker).NewStream()
+}

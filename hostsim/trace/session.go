@@ -1,0 +1,68 @@
+// Package trace reads recorded LLM sessions: who sent how many tokens, when, and which blocks of the prompt were the
+// same as before. It holds no text. Replays and simulated replicas need nothing more to tell a cache hit from a miss.
+package trace
+
+import "time"
+
+// BlockTokens is the number of prompt tokens that one block id stands for. Only full blocks have an id: a prompt of
+// n tokens has n/BlockTokens of them.
+const BlockTokens = 64
+
+// Session is one conversation: an agent whose turns follow each other.
+//
+// Invariants of every Session that a reader returns:
+//  1. Turns is not empty, and At never decreases along it.
+//  2. Two turns share a block id, in one session or in two, exactly when they share that block's content and
+//     everything before it in the trace's terms.
+type Session struct {
+	// ID is unique in its trace.
+	ID string
+	// Parent is the ID of the session that started this one as a sub-agent, or empty.
+	Parent string
+	// Start is when the first turn was sent, measured from the first turn of the outermost parent. Zero or more.
+	Start time.Duration
+	// Turns are in the order of the conversation.
+	Turns []Turn
+}
+
+// Turn is one request of a session and what was recorded about its answer.
+type Turn struct {
+	// At is when the request was sent, measured from the session's Start. Zero or more.
+	At time.Duration
+	// Input is the prompt's length in tokens, 1 or more: the whole conversation so far, not only what is new.
+	Input int
+	// Output is the answer's length in tokens, zero or more.
+	Output int
+	// Think is the pause between the answer to the turn before and this request: tools, tests, people. Zero or more;
+	// zero also where it is unknown because the answer's end was not recorded.
+	Think time.Duration
+	// API is how long the recorded service took to answer. Zero means that it was not recorded.
+	API time.Duration
+	// Blocks names the prompt's full blocks from its beginning, as runs: Input/BlockTokens ids in all.
+	Blocks []Run
+}
+
+// Run is Count consecutive block ids that begin with First.
+type Run struct {
+	First uint64
+	Count int
+}
+
+// BlockCount returns the number of ids in runs.
+func BlockCount(runs []Run) int {
+	n := 0
+	for _, r := range runs {
+		n += r.Count
+	}
+	return n
+}
+
+// AppendBlocks appends the ids that runs stand for to dst and returns the extended slice.
+func AppendBlocks(dst []uint64, runs []Run) []uint64 {
+	for _, r := range runs {
+		for i := range uint64(r.Count) {
+			dst = append(dst, r.First+i)
+		}
+	}
+	return dst
+}

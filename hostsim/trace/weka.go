@@ -1,0 +1,197 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// ErrBadLine is wrapped by the error for a line that is not a valid row.
+var ErrBadLine = errors.New("trace: bad line")
+
+// LineError names the line that a reader could not use and why. It wraps ErrBadLine.
+type LineError struct {
+	// Line counts from 1.
+	Line int
+	// Reason is one short sentence with the place inside the row.
+	Reason string
+}
+
+// Error returns "trace: bad line 7: r[3]: ...".
+func (e *LineError) Error() string { return fmt.Sprintf("%s %d: %s", ErrBadLine, e.Line, e.Reason) }
+
+// Unwrap returns ErrBadLine.
+func (e *LineError) Unwrap() error { return ErrBadLine }
+
+// MaxLineBytes bounds one row. A longer line is a bad line, and reading goes on after it.
+const MaxLineBytes = 16 << 20
+
+// WEKAReader reads the delta-encoded form of WEKA's Claude Code traces, one JSON object a line:
+//
+//	{"id": "trace_0095", "tool": 12262, "sys": 2927, "r": [REQUEST | SUB, ...]}
+//	REQUEST = [t, input, output, think, api, [keep] | [keep, new] | [keep, [[first, count], ...]]]
+//	SUB     = {"t": start, "sub": [REQUEST | SUB, ...], "status": "completed"}
+//
+// Times are seconds; t is measured from the beginning of the row or of the sub-agent; api may be null (not
+// recorded), and so may the think time that follows such an answer.
+// A request's blocks are the first keep blocks of the same agent's request before, then new fresh ones (numbered on
+// from the highest number that the row has used so far), or else the ranges given.
+//
+// A row yields one Session, and one more for every sub-agent in it, right after its parent and named
+// PARENT/sub1, PARENT/sub2 and so on: a sub-agent has a prompt, and so a cache prefix, of its own, and its requests
+// run beside the parent's. A sub-agent's status is not kept.
+//
+// Block numbers of a row are local to it, except that rows with equal tool and sys (tokens of tool definitions and
+// of system prompt) begin with the same text: their blocks 1 to (tool+sys)/BlockTokens are the same blocks. An id as
+// returned holds the row, or the class of rows, in its upper 32 bits and the local number in the lower ones.
+//
+// Not safe for concurrent use. Source of the format: testdata/NOTICE.
+type WEKAReader struct {
+	in      *bufio.Reader
+	line    int
+	rows    uint64
+	classes map[promptClass]uint64
+	ready   []Session
+	ids     map[string]int
+}
+
+// promptClass is what two rows have in common when they begin with the same text.
+type promptClass struct{ tool, sys int }
+
+// classSpace marks block ids that belong to a class of rows; without it they belong to one row.
+const classSpace = 1 << 63
+
+// NewWEKAReader reads rows from r. It buffers, and takes one line at a time.
+func NewWEKAReader(r io.Reader) *WEKAReader {
+	return &WEKAReader{in: bufio.NewReader(r), classes: map[promptClass]uint64{}, ids: map[string]int{}}
+}
+
+// Next returns the next session, or io.EOF after the last. A bad line gives a *LineError, and the call after it goes
+// on with the line below; other errors are those of the underlying reader. Empty lines are passed over.
+func (r *WEKAReader) Next() (Session, error) {
+	for len(r.ready) == 0 {
+		text, err := r.readLine()
+		if err != nil {
+			return Session{}, err
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		if r.ready, err = r.parse(text); err != nil {
+			return Session{}, &LineError{Line: r.line, Reason: err.Error()}
+		}
+	}
+	s := r.ready[0]
+	r.ready = r.ready[1:]
+	return s, nil
+}
+
+// ReadAll returns all remaining sessions. It stops at the first error, and returns what came before it.
+func (r *WEKAReader) ReadAll() ([]Session, error) {
+	var all []Session
+	for {
+		s, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return all, err
+		}
+		all = append(all, s)
+	}
+}
+
+// readLine returns the next line without its end. An overlong line is consumed to its end before it is refused.
+func (r *WEKAReader) readLine() ([]byte, error) {
+	var text []byte
+	size := 0
+	for {
+		part, err := r.in.ReadSlice('\n')
+		size += len(part)
+		if size <= MaxLineBytes {
+			text = append(text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && (!errors.Is(err, io.EOF) || size == 0):
+			return nil, err
+		}
+		r.line++
+		if size > MaxLineBytes {
+			return nil, &LineError{Line: r.line, Reason: fmt.Sprintf("longer than %d bytes", MaxLineBytes)}
+		}
+		return bytes.TrimSuffix(text, []byte("\n")), nil
+	}
+}
+
+// wekaRow is a line as it stands in the file.
+type wekaRow struct {
+	ID       string            `json:"id"`
+	Tool     int               `json:"tool"`
+	Sys      int               `json:"sys"`
+	Requests []json.RawMessage `json:"r"`
+}
+
+// parse turns one line into its sessions. The reader's own state changes only when the whole row is good, so that a
+// bad line leaves no trace in the numbering of later ones.
+func (r *WEKAReader) parse(text []byte) ([]Session, error) {
+	var row wekaRow
+	if err := strictUnmarshal(text, &row); err != nil {
+		return nil, err
+	}
+	switch {
+	case row.ID == "":
+		return nil, errors.New("id: missing or empty")
+	case r.ids[row.ID] != 0:
+		return nil, fmt.Errorf("id: %q was on line %d already", row.ID, r.ids[row.ID])
+	case row.Tool < 0 || row.Sys < 0:
+		return nil, errors.New("tool, sys: negative")
+	case len(row.Requests) == 0:
+		return nil, errors.New("r: no requests")
+	}
+	class := promptClass{row.Tool, row.Sys}
+	number, known := r.classes[class]
+	if !known {
+		number = uint64(len(r.classes))
+	}
+	d := wekaDecoder{
+		shared:     uint64((row.Tool + row.Sys) / BlockTokens),
+		classSpace: classSpace | number<<32,
+		rowSpace:   (r.rows + 1) << 32,
+		fresh:      1,
+	}
+	if err := d.agent(row.ID, "", 0, row.Requests, "r"); err != nil {
+		return nil, err
+	}
+	r.rows++
+	r.classes[class] = number
+	r.ids[row.ID] = r.line
+	return d.sessions, nil
+}
+
+// strictUnmarshal refuses unknown fields and anything after the value: a misspelt key must not read as a zero.
+func strictUnmarshal(text []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more text after the JSON value")
+	}
+	return nil
+}
+
+// seconds converts a recorded time. The bound keeps the arithmetic of a whole session far from overflow.
+func seconds(s float64) (time.Duration, error) {
+	if math.IsNaN(s) || s < 0 || s > 1e9 {
+		return 0, fmt.Errorf("%v is not a time between 0 and 1e9 seconds", s)
+	}
+	return time.Duration(math.Round(s * 1e9)), nil
+}
