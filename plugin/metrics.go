@@ -38,7 +38,7 @@ func (p *pool) report() {
 		n := p.counters.decisions[i]
 		p.counters.decisions[i] = 0
 		reason := policy.Reason(i)
-		p.counters.add("pinwheel_decisions_total"+label+".policy."+p.policy+".reason."+reason.String(), n)
+		p.counters.add("pinwheel_decisions_total"+label+".policy."+p.Policy+".reason."+reason.String(), n)
 		if reason == policy.FailoverRemoved || reason == policy.FailoverUnhealthy {
 			p.counters.add("pinwheel_failovers_total"+label+".reason."+reason.String(), n)
 		}

@@ -6,33 +6,52 @@ import (
 
 // pool is one pool as one worker serves it.
 type pool struct {
-	PoolConfig
-	policy   string
-	store    *store
-	inflight *inflight
-	lease    *lease
-	counters counters
-	gauges   gauges
-	// unpinned is the rotation of this worker's requests without a pin.
-	unpinned policy.Rotation
+	PoolConfig // its Policy is never empty here
+	chooser    policy.Policy
+	store      *store
+	inflight   *inflight
+	lease      *lease
+	counters   counters
+	gauges     gauges
+	rotations  *rotations
+	// weighsLoad says that the policy looks at running requests.
+	weighsLoad bool
 	// period is the time between ticks, in ms.
 	period int64
 	// reconciled is when this worker last compared counts with pins, in ms.
 	reconciled int64
-	// target and spares are scratch.
-	target []byte
-	spares []int
+	// target, spares and running are scratch.
+	target  []byte
+	spares  []int
+	running []uint32
 }
 
 func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
-	return &pool{
+	if pc.Policy == "" {
+		pc.Policy = c.Policy
+	}
+	p := &pool{
 		PoolConfig: pc,
-		policy:     c.Policy,
+		chooser:    c.chooser(pc.Policy),
+		rotations:  &rotations{},
 		store:      newStore(data, pc, c.Session),
 		inflight:   newInflight(data, pc.Name, owner),
 		lease:      newLease(data, pc.Name, owner),
 		gauges:     gauges{},
 		period:     c.tickPeriod().Milliseconds(),
+	}
+	p.store.policy = p.chooser
+	switch p.chooser.(type) {
+	case policy.LeastLoaded, policy.PowerOfTwo:
+		p.weighsLoad = true
+	}
+	return p
+}
+
+// observe reads what other workers' requests are running, if the policy asks.
+func (p *pool) observe(now int64) {
+	if p.weighsLoad && p.inflight.observe(now) != nil {
+		p.store.fault(faultSharedData)
 	}
 }
 
@@ -40,22 +59,22 @@ func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
 // if it has no key, for the reason given.
 func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int64) policy.Decision {
 	d := policy.Decision{Reason: refused}
-	if keyed {
+	switch {
+	case keyed && p.chooser.Pins():
 		ok := false
 		if d, ok = p.store.turn(key, now); !ok {
 			d = policy.Decision{Reason: policy.Error}
 		}
-	} else {
+	case keyed:
+		d.Reason = policy.Placed
+		if !p.store.current(now) {
+			d.Reason = policy.Error
+		}
+	default:
 		p.store.current(now)
 	}
 	if d.Replica == 0 && d.Reason != policy.NoReplica {
-		q := policy.Query{Now: now, Chosen: p.unpinned.Of(&p.store.view.Replicas)}
-		if i := (policy.StickyLeastLoaded{}).Unpinned(&p.store.view.Replicas, q); i >= 0 {
-			d.Replica = p.store.view.List[i].ID
-			p.unpinned.Chose(d.Replica)
-		} else {
-			d.Reason = policy.NoReplica
-		}
+		d = p.choose(key, d.Reason, now)
 	}
 	p.counters.decisions[d.Reason]++
 	return d
@@ -64,7 +83,7 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int
 // targetOf returns the address of the decision's replica and those of its spares,
 // as the gateway is told; empty if there is no replica. It is valid until the
 // next call.
-func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int) []byte {
+func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int, now int64) []byte {
 	p.target = p.target[:0]
 	r := &p.store.view.Replicas
 	primary := r.Index(d.Replica)
@@ -72,7 +91,7 @@ func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int) []byte {
 		return nil
 	}
 	p.target = append(p.target, r.List[primary].Address...)
-	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, 0)
+	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, now)
 	for _, i := range p.spares {
 		p.target = append(append(p.target, ','), r.List[i].Address...)
 	}
@@ -111,6 +130,7 @@ func (p *pool) tick(now int64, reluctance int) {
 	if err := p.inflight.publish(now); err != nil {
 		p.store.fault(faultSharedData)
 	}
+	p.observe(now)
 	if !p.store.inForce() {
 		reluctance = superseded
 	}

@@ -30,7 +30,8 @@ type store struct {
 	prefix  string
 	members []policy.Member
 	sum     uint64 // sumOf(members)
-	timeout int64  // ms
+	policy  policy.Policy
+	timeout int64 // ms
 	max     uint64
 
 	// heard is set when hear was called since the last tick; newest is the newest
@@ -65,6 +66,7 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 		prefix:  "pw1/" + pool.Name + "/",
 		members: pool.Members,
 		sum:     sumOf(pool.Members),
+		policy:  policy.StickyLeastLoaded{},
 		timeout: session.IdleTimeout.Milliseconds(),
 		max:     uint64(session.MaxSessions),
 		noRoom:  -roomPause,
@@ -207,7 +209,7 @@ func (s *store) reserve(key policy.Key, old policy.Pin, now int64) (id uint32, r
 			}
 			continue
 		}
-		i := policy.StickyLeastLoaded{}.Choose(&s.view.Replicas, policy.Query{Key: key, Now: now, Leaving: old.Replica})
+		i := s.policy.Choose(&s.view.Replicas, policy.Query{Key: key, Now: now, Leaving: old.Replica})
 		if i < 0 {
 			return 0, policy.NoReplica, true
 		}

@@ -50,8 +50,8 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 	}
 	d := p.decide(key, keyed, refused, now)
 	t.pool, t.key, t.decision = p, key, d
-	f.send(p, d, key)
-	t.begin(keyed, now)
+	f.send(p, d, key, now)
+	t.begin(keyed && p.chooser.Pins(), now)
 	f.logDecision(p, key, d)
 	return types.ActionContinue
 }
@@ -68,8 +68,8 @@ func connectionID() uint64 {
 
 // send tells the gateway where the request goes. A header that came with the
 // request is never left standing.
-func (f *filter) send(p *pool, d policy.Decision, key policy.Key) {
-	target := p.targetOf(d, key, f.config.Target.Spares)
+func (f *filter) send(p *pool, d policy.Decision, key policy.Key, now int64) {
+	target := p.targetOf(d, key, f.config.Target.Spares, now)
 	if len(target) == 0 {
 		f.strip()
 		return
@@ -85,13 +85,14 @@ func (f *filter) send(p *pool, d policy.Decision, key policy.Key) {
 
 func (f *filter) strip() { _ = proxywasm.RemoveHttpRequestHeader(f.config.Target.Header) }
 
-// begin counts the request as running.
-func (t *turn) begin(keyed bool, now int64) {
+// begin counts the request as running. The pin of one that may have any is kept
+// alive while it does.
+func (t *turn) begin(pinned bool, now int64) {
 	if t.decision.Replica == 0 {
 		return
 	}
 	t.pool.inflight.begin(t.decision.Replica)
-	if keyed {
+	if pinned {
 		t.touched, t.listed, t.at = now, true, len(t.filter.open)
 		t.filter.open = append(t.filter.open, t)
 	}
