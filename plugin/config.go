@@ -17,6 +17,7 @@ type Config struct {
 	Session        SessionConfig
 	Target         TargetConfig
 	Release        ReleaseConfig
+	Health         HealthConfig
 	ConsistentHash ConsistentHashConfig
 	DebugHeaders   bool
 	DecisionLog    DecisionLogConfig
@@ -65,6 +66,22 @@ type ReleaseConfig struct {
 	SecretHeader string
 	// Secret must come in SecretHeader; empty means none is asked for.
 	Secret string
+}
+
+// HealthConfig says when a replica that fails is left alone.
+type HealthConfig struct {
+	// Failures in a row begin a cool-down, 0..maxFailures; 0 turns health off.
+	Failures int
+	// Cooldown is the first one; each failed trial doubles it up to MaxCooldown.
+	Cooldown, MaxCooldown time.Duration
+}
+
+const maxFailures = 1000
+
+func (h HealthConfig) rule() policy.HealthRule {
+	return policy.HealthRule{
+		Failures: uint16(h.Failures), Cooldown: h.Cooldown.Milliseconds(), MaxCooldown: h.MaxCooldown.Milliseconds(),
+	}
 }
 
 // ConsistentHashConfig is what the policy consistent_hash is told.
@@ -123,6 +140,7 @@ func defaultConfig() Config {
 		},
 		Target:         TargetConfig{Header: "x-gateway-destination-endpoint", Spares: 2},
 		Release:        ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
+		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute},
 		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},
 		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},
 	}

@@ -17,9 +17,10 @@ import (
 // promptPolicy is the policy that the plugin refuses, as it does not read prompts.
 const promptPolicy = "cache_aware"
 
-// rotates finds the cases in which turns get no pin: these rotate in each worker
-// for itself.
-var rotates = regexp.MustCompile(`table_full|> policy (least_loaded|power_of_two|round_robin|random)`)
+// oneWorker finds the cases in which workers differ for as long as a second: turns
+// without a pin rotate in each for itself, and each learns of another's failures
+// at a tick.
+var oneWorker = regexp.MustCompile(`table_full|> fail|> policy (least_loaded|power_of_two|round_robin|random)`)
 
 // TestConformance plays the scripts of package policy on the shipped module with
 // three workers: what the pure policy does, the gateway does.
@@ -35,9 +36,6 @@ func TestConformance(t *testing.T) {
 			}
 			continue
 		}
-		if filepath.Base(file) == "health.txt" {
-			continue // the plugin does not look at answers yet
-		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +47,7 @@ func TestConformance(t *testing.T) {
 		for _, c := range cases {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+c.Name, func(t *testing.T) {
 				got, err := c.Run(&scriptTarget{
-					t: t, oneWorker: rotates.MatchString(c.Text),
+					t: t, oneWorker: oneWorker.MatchString(c.Text),
 					failing: map[string]bool{}, running: map[string]*hostsim.Stream{},
 				})
 				if err != nil {
@@ -97,6 +95,9 @@ func (s *scriptTarget) Configure(pool string, o policytest.Options, replicas []p
 	config := configJSON(map[string]any{
 		"pools":           pools,
 		"consistent_hash": map[string]any{"load_factor": o.LoadFactor},
+		"health": map[string]any{
+			"failures": o.Failures, "cooldown": o.Cooldown.String(), "max_cooldown": o.MaxCooldown.String(),
+		},
 		"session": map[string]any{
 			"idle_timeout": o.Timeout.String(), "max_sessions": o.MaxSessions, "max_id_bytes": o.MaxIDBytes,
 		},
@@ -124,6 +125,9 @@ func (s *scriptTarget) send(worker int, pool, id string) (*hostsim.Stream, polic
 		s.t.Errorf("turn of %q: %v, %v", id, step.Flow, err)
 	}
 	address := replicaOf(stream)
+	if address != "" {
+		stream.SetProperty("upstream.address", []byte(address))
+	}
 	status := "200"
 	if s.failing[address] {
 		status = "503"

@@ -40,7 +40,7 @@ func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
 		gauges:     gauges{},
 		period:     c.tickPeriod().Milliseconds(),
 	}
-	p.store.policy = p.chooser
+	p.store.policy, p.store.health = p.chooser, c.Health.rule()
 	switch p.chooser.(type) {
 	case policy.LeastLoaded, policy.PowerOfTwo:
 		p.weighsLoad = true
@@ -75,6 +75,9 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int
 	}
 	if d.Replica == 0 && d.Reason != policy.NoReplica {
 		d = p.choose(key, d.Reason, now)
+	}
+	if d.Panic = d.Replica != 0 && p.store.view.Panicking(now); d.Panic {
+		p.counters.panics++
 	}
 	p.counters.decisions[d.Reason]++
 	return d

@@ -20,6 +20,8 @@ type turn struct {
 	decision policy.Decision
 	// touched is when the session's pin was last kept alive, in ms.
 	touched int64
+	// began is when the turn was sent to its replica, in ms.
+	began int64
 	// at is the turn's place in filter.open, if listed.
 	at     int
 	listed bool
@@ -91,6 +93,7 @@ func (t *turn) begin(pinned bool, now int64) {
 	if t.decision.Replica == 0 {
 		return
 	}
+	t.began = now
 	t.pool.inflight.begin(t.decision.Replica)
 	if pinned {
 		t.touched, t.listed, t.at = now, true, len(t.filter.open)
@@ -98,9 +101,16 @@ func (t *turn) begin(pinned bool, now int64) {
 	}
 }
 
-// OnHttpResponseHeaders explains the decision to the client, if asked to.
+// OnHttpResponseHeaders notes how the replica answers, and explains the decision to
+// the client if asked to.
 func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
-	if t.pool == nil || !t.filter.config.DebugHeaders {
+	if t.pool == nil {
+		return types.ActionContinue
+	}
+	if t.decision.Replica != 0 && t.pool.store.health.Failures > 0 {
+		t.answered(readAnswer())
+	}
+	if !t.filter.config.DebugHeaders {
 		return types.ActionContinue
 	}
 	view := &t.pool.store.view

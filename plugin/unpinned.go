@@ -20,6 +20,9 @@ func (p *pool) choose(key policy.Key, reason policy.Reason, now int64) policy.De
 		turns = &p.rotations.turns
 	}
 	i := p.pick(key, reason, turns, now)
+	if i >= 0 && p.store.view.Probe(i, now) {
+		i = p.try(key, reason, turns, now)
+	}
 	if i < 0 {
 		return policy.Decision{Reason: policy.NoReplica}
 	}
@@ -42,4 +45,18 @@ func (p *pool) pick(key policy.Key, reason policy.Reason, turns *policy.Rotation
 		return p.chooser.Choose(r, q)
 	}
 	return p.chooser.Unpinned(r, q)
+}
+
+// try chooses anew where the choice is a replica's trial: others must learn of it
+// before the request is sent, or they would send theirs too.
+func (p *pool) try(key policy.Key, reason policy.Reason, turns *policy.Rotation, now int64) (i int) {
+	for range maxTries {
+		cas, ok := p.store.refresh()
+		i = p.pick(key, reason, turns, now)
+		if !ok || i < 0 || !p.store.view.Probe(i, now) || p.store.writeRecord(cas) != casMismatch {
+			return i
+		}
+	}
+	p.store.fault(faultCAS)
+	return i
 }
