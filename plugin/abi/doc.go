@@ -5,8 +5,8 @@
 // it. Built by official Go for wasip1 it silently talks to an in-process mock and
 // the module exports nothing but _initialize. This package closes the gap from
 // outside: it imports the host functions itself, puts them behind the SDK's
-// interface, and exports the proxy-wasm callbacks as wrappers of the SDK's own.
-// Importing it is all a plugin does.
+// interface, and exports the proxy-wasm callbacks. A plugin calls Register where the
+// SDK's documentation has SetVMContext; the SDK's other calls stay as they are.
 //
 // Only the callbacks that Pinwheel uses are exported: each one that a module
 // exports is a call into the VM, for every stream or even for every chunk of a
