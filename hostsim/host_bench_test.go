@@ -13,6 +13,11 @@ func BenchmarkStream(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer h.Close()
+	benchStreams(b, h)
+}
+
+// benchStreams runs one stream after the other on one worker.
+func benchStreams(b *testing.B, h *Host) {
 	headers := Headers{{":method", "POST"}, {":path", "/v1/chat/completions"}, {":authority", "example.com"}, {"x-session-id", "s-1234567890"}}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -38,20 +43,7 @@ func BenchmarkStreamWithCalls(b *testing.B) {
 	}
 	defer h.Close()
 	h.SharedData().Set("record", make([]byte, 1024), 0)
-	headers := Headers{{":method", "POST"}, {":path", "/v1/chat/completions"}, {":authority", "example.com"}, {"x-session-id", "s-1234567890"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		s := h.Worker(0).NewStream()
-		if _, err := s.RequestHeaders(headers, true); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := s.ResponseHeaders(reply, true); err != nil {
-			b.Fatal(err)
-		}
-		if err := s.End(EndNormal); err != nil {
-			b.Fatal(err)
-		}
-	}
+	benchStreams(b, h)
 }
 
 // BenchmarkStart is a host of one worker from compiled code in memory: four instances and their configuration.

@@ -124,16 +124,23 @@ func (f *inflight) reread() error {
 }
 
 func (f *inflight) encode(now int64) {
-	f.buf = append(f.buf[:0], schemaVersion)
-	f.buf = binary.LittleEndian.AppendUint64(f.buf, f.owner)
-	f.buf = binary.LittleEndian.AppendUint64(f.buf, uint64(now))
+	f.buf = appendOwner(f.buf[:0], f.owner, now)
 	for _, c := range f.counts {
 		f.buf = binary.LittleEndian.AppendUint32(f.buf, c.replica)
 		f.buf = binary.LittleEndian.AppendUint32(f.buf, c.requests)
 	}
 }
 
-func slotOwner(value []byte) (owner uint64, beat int64, ok bool) {
+// appendOwner appends what slots and leases begin with: schema version, owner,
+// and a time in ms.
+func appendOwner(dst []byte, owner uint64, time int64) []byte {
+	dst = append(dst, schemaVersion)
+	dst = binary.LittleEndian.AppendUint64(dst, owner)
+	return binary.LittleEndian.AppendUint64(dst, uint64(time))
+}
+
+// slotOwner is the inverse of appendOwner.
+func slotOwner(value []byte) (owner uint64, time int64, ok bool) {
 	if len(value) < slotHeader || value[0] != schemaVersion {
 		return 0, 0, false
 	}

@@ -1,9 +1,5 @@
 package plugin
 
-import (
-	"encoding/binary"
-)
-
 // lease elects the worker that does a pool's periodic work: sweeps, repairs,
 // gauges. Requests never depend on it. The holder renews at each tick; a holder
 // that is gone is followed by another once the lease has run out.
@@ -43,8 +39,6 @@ func (l *lease) hold(now int64, reluctance int) bool {
 		}
 	}
 	l.passed = 0
-	l.buf = append(l.buf[:0], schemaVersion)
-	l.buf = binary.LittleEndian.AppendUint64(l.buf, l.owner)
-	l.buf = binary.LittleEndian.AppendUint64(l.buf, uint64(now+staleAfter))
+	l.buf = appendOwner(l.buf[:0], l.owner, now+staleAfter)
 	return l.data.set(l.key, l.buf, cas) == nil
 }

@@ -58,18 +58,26 @@ func (p *pool) report(now int64) {
 	}
 }
 
-// warningPeriod is the time between two warnings of one kind, in ms.
-const warningPeriod = 60_000
+// warning paces the warnings of one kind: one a minute.
+type warning struct{ last int64 } // ms; 0: there was none yet
+
+// due reports whether it is time for another warning, and notes that it is given.
+func (w *warning) due(now int64) bool {
+	const period = 60_000
+	if w.last != 0 && now-w.last < period {
+		return false
+	}
+	w.last = now
+	return true
+}
 
 // servedElsewhere tells the operator that the gateway does not do as it is told:
 // decisions look right, and sessions lose their cache all the same.
 func (p *pool) servedElsewhere(named, served string) {
 	p.store.fault(faultServedElsewhere)
-	now := milliseconds()
-	if p.elsewhere != 0 && now-p.elsewhere < warningPeriod {
+	if !p.elsewhere.due(milliseconds()) {
 		return
 	}
-	p.elsewhere = now
 	proxywasm.LogWarn("pinwheel: pool " + p.Name + ": named " + named + ", and " + served + " served: is " +
 		named + " a host of the gateway's cluster, spelled alike, and up?")
 }
@@ -78,12 +86,12 @@ func (p *pool) servedElsewhere(named, served string) {
 // all is well, and the cache is lost in silence (vllm-project/vime#98).
 func (p *pool) warnKeyless(now int64) {
 	p.keyless += p.counters.decisions[policy.Keyless]
-	if p.keyless == 0 || p.warned != 0 && now-p.warned < warningPeriod {
+	if p.keyless == 0 || !p.warned.due(now) {
 		return
 	}
 	proxywasm.LogWarn("pinwheel: pool " + p.Name + ": " + strconv.FormatUint(p.keyless, 10) +
 		" requests without a session id, routed without affinity; the headers asked for are " + p.asked)
-	p.keyless, p.warned = 0, now
+	p.keyless = 0
 }
 
 // gauges are set by the worker that holds the pool's lease. A gauge is one value

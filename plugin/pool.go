@@ -22,14 +22,14 @@ type pool struct {
 	// reconciled is when this worker last compared counts with pins, in ms.
 	reconciled int64
 	// looked is set when a response was compared with its decision since the last
-	// tick; elsewhere is when a difference was last logged, in ms.
+	// tick; elsewhere paces the warnings of a difference.
 	looked    bool
-	elsewhere int64
-	// asked are the session headers, as a warning names them; keyless counts the
-	// requests to warn of, and warned is when that was last done, in ms.
-	asked   string
+	elsewhere warning
+	// keyless counts the requests without a session id to warn of, and asked are
+	// the session headers, as the warning names them.
 	keyless uint64
-	warned  int64
+	asked   string
+	warned  warning
 	// target and spares are scratch.
 	target []byte
 	spares []int

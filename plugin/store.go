@@ -14,7 +14,7 @@ import (
 // once.
 //
 // A pin and its count stand in two values that cannot change together, so they
-// change in an order in which whoever wins the first also owns the second:
+// change in a fixed order:
 //
 //  1. To pin: count one session on the replica, then write the pin. Whoever
 //     loses the pin to another turn of the session takes the winner's and gives

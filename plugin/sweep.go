@@ -26,11 +26,18 @@ func (s *store) sweepShard(i uint32, now int64) (expired int) {
 	if len(gone) == 0 || s.write(s.shardKey(i), cas) != written {
 		return 0
 	}
-	for _, id := range gone {
-		s.giveBack(id, 1)
-	}
 	s.stats.expired += uint64(len(gone))
-	return len(gone)
+	expired = len(gone)
+	slices.Sort(gone)
+	for len(gone) > 0 { // those of one replica in one write
+		n := 1
+		for n < len(gone) && gone[n] == gone[0] {
+			n++
+		}
+		s.giveBack(gone[0], uint32(n))
+		gone = gone[n:]
+	}
+	return expired
 }
 
 // sweepNext sweeps the next shard in turn.
