@@ -132,3 +132,22 @@ func TestSumOfMembers(t *testing.T) {
 		t.Error("0 means that there were no members yet")
 	}
 }
+
+// A hash for an id would be newer than every connection that is counted.
+func TestConnectionIDsThatDoNotRiseTellNothing(t *testing.T) {
+	for _, c := range []struct {
+		property []byte
+		want     uint64
+	}{
+		{[]byte{7, 1, 0, 0, 0, 0, 0, 0}, 263},
+		{[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0}, 1<<48 - 1},
+		{[]byte{0, 0, 0, 0, 0, 0, 1, 0}, 0},
+		{[]byte{0, 0, 0, 0, 0, 0, 0, 0x80}, 0},
+		{[]byte{7}, 0},
+		{nil, 0},
+	} {
+		if got := risingID(c.property); got != c.want {
+			t.Errorf("% x: %d, want %d", c.property, got, c.want)
+		}
+	}
+}

@@ -52,22 +52,24 @@ func TestAHostThatTheGatewayDoesNotKnowIsTold(t *testing.T) {
 	}
 }
 
-// Without debug headers a response is looked at once a tick.
+// A response counts once a tick, with debug headers and without.
 func TestResponsesAreSampled(t *testing.T) {
-	g := startGateway(t, 2, `"replicas":["10.0.0.1:8000"],"session":{"idle_timeout":"1h"}`)
-	if err := g.Reconfigure([]byte(`{"replicas":["10.0.0.1:8000"]}`)); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		for range 10 {
-			r := turnOf("s")
-			r.Upstream = "10.9.9.9:8000"
-			g.Do(0, r)
+	for _, debug := range []string{"true", "false"} {
+		g := startGateway(t, 2, `"replicas":["10.0.0.1:8000"]`)
+		if err := g.Reconfigure([]byte(`{"replicas":["10.0.0.1:8000"],"debug_headers":` + debug + `}`)); err != nil {
+			t.Fatal(err)
 		}
-		g.Advance(tick)
-	}
-	if n := g.Metric("pinwheel_errors_total.kind.served_elsewhere"); n != 3 {
-		t.Errorf("%d responses looked at in 3 ticks, want 3", n)
+		for range 3 {
+			for range 10 {
+				r := turnOf("s")
+				r.Upstream = "10.9.9.9:8000"
+				g.Do(0, r)
+			}
+			g.Advance(tick)
+		}
+		if n := g.Metric("pinwheel_errors_total.kind.served_elsewhere"); n != 3 {
+			t.Errorf("debug headers %s: %d responses looked at in 3 ticks, want 3", debug, n)
+		}
 	}
 }
 

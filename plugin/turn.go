@@ -60,18 +60,24 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 // not tell.
 func connectionID() uint64 {
 	id, err := proxywasm.GetProperty([]string{"connection", "id"})
-	if err != nil || len(id) != 8 {
+	if err != nil {
 		return 0
 	}
-	if n := binary.LittleEndian.Uint64(id); n < risingIDs {
-		return n
-	}
-	return 0
+	return risingID(id)
 }
 
-// risingIDs bounds the ids of connections that are counted: those of QUIC are
-// hashes and tell nothing of age.
-const risingIDs = 1 << 48
+// risingID reads a connection id, 0 if it tells nothing of the connection's age:
+// those of QUIC are hashes, and no process counts up to 2^48.
+func risingID(property []byte) uint64 {
+	if len(property) != 8 {
+		return 0
+	}
+	id := binary.LittleEndian.Uint64(property)
+	if id >= 1<<48 {
+		return 0
+	}
+	return id
+}
 
 // send tells the gateway where the request goes. A header that came with the
 // request is never left standing.
