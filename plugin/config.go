@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/policy"
@@ -9,15 +10,17 @@ import (
 // Config is a checked configuration. config.schema.json describes the JSON it is
 // read from.
 type Config struct {
-	// Policy is the name of the placement policy.
+	// Policy is the name of the policy of pools that name none, one of policyNames.
 	Policy string
 	// Pools holds at least one pool; their names are distinct.
-	Pools        []PoolConfig
-	Session      SessionConfig
-	Target       TargetConfig
-	Release      ReleaseConfig
-	DebugHeaders bool
-	DecisionLog  DecisionLogConfig
+	Pools          []PoolConfig
+	Session        SessionConfig
+	Target         TargetConfig
+	Release        ReleaseConfig
+	Health         HealthConfig
+	ConsistentHash ConsistentHashConfig
+	DebugHeaders   bool
+	DecisionLog    DecisionLogConfig
 }
 
 // PoolConfig names the replicas of one upstream cluster.
@@ -28,6 +31,8 @@ type PoolConfig struct {
 	// Cluster is the gateway's cluster that the pool serves; with one pool it may
 	// be empty and every request is the pool's.
 	Cluster string
+	// Policy is the name of the pool's own policy, or empty.
+	Policy  string
 	Members []policy.Member
 }
 
@@ -63,6 +68,32 @@ type ReleaseConfig struct {
 	Secret string
 }
 
+// HealthConfig says when a replica that fails is left alone.
+type HealthConfig struct {
+	// Failures in a row begin a cool-down, 0..maxFailures; 0 turns health off.
+	Failures int
+	// Cooldown is the first one; each failed trial doubles it up to MaxCooldown.
+	Cooldown, MaxCooldown time.Duration
+}
+
+const maxFailures = 1000
+
+func (h HealthConfig) rule() policy.HealthRule {
+	return policy.HealthRule{
+		Failures: uint16(h.Failures), Cooldown: h.Cooldown.Milliseconds(), MaxCooldown: h.MaxCooldown.Milliseconds(),
+	}
+}
+
+// ConsistentHashConfig is what the policy consistent_hash is told.
+type ConsistentHashConfig struct {
+	// LoadFactor bounds a replica's open sessions to that many times its fair
+	// share, 1..maxLoadFactor; 0 means no bound, and no pins.
+	LoadFactor float64
+}
+
+// maxLoadFactor is far above any that bounds something.
+const maxLoadFactor = 1000
+
 // DecisionLogConfig is the log of decisions.
 type DecisionLogConfig struct {
 	Enabled bool
@@ -79,6 +110,20 @@ func (c *Config) tickPeriod() time.Duration {
 	return min(max(c.Session.IdleTimeout/8, 10*time.Millisecond), time.Second)
 }
 
+// policyNames are the policies that the plugin offers, the default first. The
+// plugin does not read prompts, without which cache_aware is another name for
+// sticky_least_loaded.
+var policyNames = slices.DeleteFunc(policy.Names(), func(name string) bool { return name == "cache_aware" })
+
+// chooser returns the policy of that name, which is one of policyNames.
+func (c *Config) chooser(name string) policy.Policy {
+	chosen, err := policy.New(name, policy.Options{LoadFactor: c.ConsistentHash.LoadFactor})
+	if err != nil { // no configuration that was parsed comes here
+		return policy.StickyLeastLoaded{}
+	}
+	return chosen
+}
+
 const (
 	defaultPolicy = "sticky_least_loaded"
 	defaultPool   = "default"
@@ -93,9 +138,11 @@ func defaultConfig() Config {
 			MaxSessions: 100_000,
 			MaxIDBytes:  256,
 		},
-		Target:      TargetConfig{Header: "x-gateway-destination-endpoint", Spares: 2},
-		Release:     ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
-		DecisionLog: DecisionLogConfig{Sample: 1, Level: "info"},
+		Target:         TargetConfig{Header: "x-gateway-destination-endpoint", Spares: 2},
+		Release:        ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
+		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute},
+		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},
+		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},
 	}
 }
 

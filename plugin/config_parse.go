@@ -30,6 +30,8 @@ func ParseConfig(text []byte) (*Config, error) {
 		{"session", func(p string, v gjson.Result) { d.session(&c.Session, &preset, p, v) }},
 		{"target", func(p string, v gjson.Result) { d.target(&c.Target, p, v) }},
 		{"release", func(p string, v gjson.Result) { d.release(&c.Release, p, v) }},
+		{"health", func(p string, v gjson.Result) { d.health(&c.Health, p, v) }},
+		{"consistent_hash", func(p string, v gjson.Result) { d.consistentHash(&c.ConsistentHash, p, v) }},
 		{"debug_headers", func(p string, v gjson.Result) { d.boolean(&c.DebugHeaders, p, v) }},
 		{"decision_log", func(p string, v gjson.Result) { d.decisionLog(&c.DecisionLog, p, v) }},
 	})
@@ -68,6 +70,7 @@ func (d *decoder) pools(path string, v gjson.Result) (pools []PoolConfig) {
 		d.object(path, v, fields{
 			{"name", func(p string, v gjson.Result) { d.name(&pc.Name, p, v) }},
 			{"cluster", func(p string, v gjson.Result) { d.text(&pc.Cluster, p, v) }},
+			{"policy", func(p string, v gjson.Result) { d.oneOf(&pc.Policy, p, v, policyNames...) }},
 			{"replicas", func(p string, v gjson.Result) { pc.Members = d.members(p, v) }},
 		})
 		switch {
@@ -206,6 +209,32 @@ func (d *decoder) release(c *ReleaseConfig, path string, v gjson.Result) {
 		}},
 		{"secret_header", func(p string, v gjson.Result) { d.headerName(&c.SecretHeader, p, v) }},
 		{"secret", func(p string, v gjson.Result) { d.text(&c.Secret, p, v) }},
+	})
+}
+
+func (d *decoder) health(c *HealthConfig, path string, v gjson.Result) {
+	d.object(path, v, fields{
+		{"failures", func(p string, v gjson.Result) { d.integer(&c.Failures, p, v, 0, maxFailures) }},
+		{"cooldown", func(p string, v gjson.Result) {
+			d.duration(&c.Cooldown, p, v, 100*time.Millisecond, 24*time.Hour)
+		}},
+		{"max_cooldown", func(p string, v gjson.Result) {
+			d.duration(&c.MaxCooldown, p, v, 100*time.Millisecond, 24*time.Hour)
+		}},
+	})
+	if c.MaxCooldown < c.Cooldown {
+		d.fail(path+".max_cooldown", c.MaxCooldown.String()+" is less than the cooldown", c.Cooldown.String()+" or more")
+	}
+}
+
+func (d *decoder) consistentHash(c *ConsistentHashConfig, path string, v gjson.Result) {
+	d.object(path, v, fields{
+		{"load_factor", func(p string, v gjson.Result) {
+			if v.Type != gjson.Number || v.Num != 0 && (v.Num < 1 || v.Num > maxLoadFactor) {
+				d.fail(p, v.Raw+" is out of range", "0 for no bound, or a number from 1 to "+strconv.Itoa(maxLoadFactor))
+			}
+			c.LoadFactor = v.Num
+		}},
 	})
 }
 

@@ -38,7 +38,9 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 	c, err := ParseConfig([]byte(`{
 		"pools": [
 			{"name": "a", "cluster": "vllm-a", "replicas": ["10.0.0.1:1"]},
-			{"name": "b", "cluster": "vllm-b", "replicas": []}],
+			{"name": "b", "cluster": "vllm-b", "policy": "random", "replicas": []}],
+		"policy": "consistent_hash", "consistent_hash": {"load_factor": 0},
+		"health": {"failures": 0, "cooldown": "1s", "max_cooldown": "1m"},
 		"session": {"headers": ["X-My-Session"], "preset": "agents", "scope_headers": ["X-Tenant"],
 			"idle_timeout": "90s", "max_sessions": 7, "max_id_bytes": 8},
 		"target": {"header": "X-Host", "encoding": "base64"},
@@ -47,6 +49,12 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 		"decision_log": {"enabled": true, "sample": 0.25, "level": "warn"}}`))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.Policy != "consistent_hash" || c.Pools[0].Policy != "" || c.Pools[1].Policy != "random" || c.ConsistentHash.LoadFactor != 0 {
+		t.Errorf("policies: %+v", c)
+	}
+	if c.Health != (HealthConfig{0, time.Second, time.Minute}) {
+		t.Errorf("health: %+v", c.Health)
 	}
 	if len(c.Pools) != 2 || c.Pools[1].Cluster != "vllm-b" || len(c.Pools[1].Members) != 0 {
 		t.Errorf("pools: %+v", c.Pools)
@@ -99,7 +107,17 @@ var refused = []struct{ config, says string }{
 	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"a","cluster":"y","replicas":[]}]}`, `pools[1].name: "a" is the name of another pool`},
 	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"b","cluster":"x","replicas":[]}]}`, `pools[1].cluster: "x" belongs to another pool`},
 	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"b","replicas":[]}]}`, "pools[1].cluster: missing"},
-	{`{"replicas":["10.0.0.1:1"],"policy":"sticky"}`, `policy: "sticky" is an unknown value; allowed: sticky_least_loaded`},
+	{`{"replicas":["10.0.0.1:1"],"policy":"sticky"}`, "; allowed: sticky_least_loaded, consistent_hash, least_loaded, power_of_two, round_robin, random"},
+	{`{"replicas":["10.0.0.1:1"],"health":{"failures":-1}}`, "health.failures: -1 is out of range; allowed: a whole number from 0 to 1000"},
+	{`{"replicas":["10.0.0.1:1"],"health":{"cooldown":10}}`, "health.cooldown: 10 is no duration in range"},
+	{`{"replicas":["10.0.0.1:1"],"health":{"max_cooldown":"25h"}}`, `health.max_cooldown: "25h" is no duration in range`},
+	{`{"replicas":["10.0.0.1:1"],"health":{"cooldown":"10m"}}`, "health.max_cooldown: 5m0s is less than the cooldown; allowed: 10m0s or more"},
+	{`{"replicas":["10.0.0.1:1"],"policy":"least_loded"}`, `policy: "least_loded" is an unknown value; did you mean "least_loaded"?`},
+	{`{"replicas":["10.0.0.1:1"],"policy":"cache_aware"}`, `policy: "cache_aware" is an unknown value`},
+	{`{"pools":[{"name":"a","policy":"sticky","replicas":[]}]}`, `pools[0].policy: "sticky" is an unknown value`},
+	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":0.5}}`, "consistent_hash.load_factor: 0.5 is out of range; allowed: 0 for no bound, or a number from 1 to 1000"},
+	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":1001}}`, "1001 is out of range"},
+	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":"1"}}`, `"1" is out of range`},
 	{`{"replicas":["10.0.0.1:1"],"target":{"spares":9}}`, "target.spares: 9 is out of range; allowed: a whole number from 0 to 8"},
 	{`{"replicas":["10.0.0.1:1"],"target":{"encoding":"base64","spares":1}}`, "target.spares: given with base64"},
 	{`{"replicas":["10.0.0.1:1"],"release":{"path":"finish"}}`, `release.path: "finish" is not a path`},
@@ -163,13 +181,15 @@ func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
 		schema any
 		probe  string // a configuration with the unknown key "?" in the object
 	}{
-		"":             {schema, base + `,"?":1}`},
-		"pools[]":      {at(schema, "properties", "pools", "items"), `{"pools":[{"?":1}]}`},
-		"replicas[]":   {at(schema, "$defs", "replicas", "items", "oneOf", "1"), `{"replicas":[{"?":1}]}`},
-		"session":      {at(schema, "properties", "session"), base + `,"session":{"?":1}}`},
-		"target":       {at(schema, "properties", "target"), base + `,"target":{"?":1}}`},
-		"release":      {at(schema, "properties", "release"), base + `,"release":{"?":1}}`},
-		"decision_log": {at(schema, "properties", "decision_log"), base + `,"decision_log":{"?":1}}`},
+		"":                {schema, base + `,"?":1}`},
+		"pools[]":         {at(schema, "properties", "pools", "items"), `{"pools":[{"?":1}]}`},
+		"replicas[]":      {at(schema, "$defs", "replicas", "items", "oneOf", "1"), `{"replicas":[{"?":1}]}`},
+		"session":         {at(schema, "properties", "session"), base + `,"session":{"?":1}}`},
+		"target":          {at(schema, "properties", "target"), base + `,"target":{"?":1}}`},
+		"release":         {at(schema, "properties", "release"), base + `,"release":{"?":1}}`},
+		"health":          {at(schema, "properties", "health"), base + `,"health":{"?":1}}`},
+		"consistent_hash": {at(schema, "properties", "consistent_hash"), base + `,"consistent_hash":{"?":1}}`},
+		"decision_log":    {at(schema, "properties", "decision_log"), base + `,"decision_log":{"?":1}}`},
 	}
 	for name, o := range objects {
 		var inSchema []string
@@ -186,6 +206,23 @@ func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
 		}
 		if closed, _ := at(o.schema, "additionalProperties").(bool); closed || at(o.schema, "additionalProperties") == nil {
 			t.Errorf("%q: the schema lets unknown keys pass", name)
+		}
+	}
+}
+
+// Each policy that the schema names is one, and the other way round.
+func TestSchemaAndParserKnowTheSamePolicies(t *testing.T) {
+	var names []string
+	for _, name := range at(readSchema(t), "properties", "policy", "enum").([]any) {
+		names = append(names, name.(string))
+	}
+	if !slices.Equal(names, policyNames) {
+		t.Errorf("schema has %v, parser has %v", names, policyNames)
+	}
+	for _, name := range policyNames {
+		c := defaultConfig()
+		if want, _ := policy.New(name, policy.Options{LoadFactor: 1.25}); c.chooser(name) != want {
+			t.Errorf("%s is %T", name, c.chooser(name))
 		}
 	}
 }
@@ -240,7 +277,7 @@ func TestSchemaDefaultsAreTheParsers(t *testing.T) {
 // rulesBeyondSchema are refusals that a JSON schema cannot express.
 var rulesBeyondSchema = []string{
 	"line 2", "empty; allowed: a JSON", "given twice", "listed twice", "another pool", "given with base64",
-	"no duration in range", "has another meaning", ".cluster: missing", `"10.0.0.1:0"`,
+	"no duration in range", "less than the cooldown", "has another meaning", ".cluster: missing", `"10.0.0.1:0"`,
 }
 
 func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {

@@ -3,6 +3,8 @@ package plugin
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,14 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/policy/policytest"
 )
 
+// promptPolicy is the policy that the plugin refuses, as it does not read prompts.
+const promptPolicy = "cache_aware"
+
+// oneWorker finds the cases in which workers differ for as long as a second: turns
+// without a pin rotate in each for itself, and each learns of another's failures
+// at a tick.
+var oneWorker = regexp.MustCompile(`table_full|> (fail|served)|> policy (least_loaded|power_of_two|round_robin|random)`)
+
 // TestConformance plays the scripts of package policy on the shipped module with
 // three workers: what the pure policy does, the gateway does.
 func TestConformance(t *testing.T) {
@@ -20,6 +30,12 @@ func TestConformance(t *testing.T) {
 		t.Fatalf("no scripts in ../policy/testdata (%v)", err)
 	}
 	for _, file := range files {
+		if filepath.Base(file) == promptPolicy+".txt" {
+			if slices.Contains(policyNames, promptPolicy) {
+				t.Errorf("the plugin offers %s and is not held to its scripts", promptPolicy)
+			}
+			continue
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -30,8 +46,10 @@ func TestConformance(t *testing.T) {
 		}
 		for _, c := range cases {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+c.Name, func(t *testing.T) {
-				// Requests without a pin rotate in each worker for itself.
-				got, err := c.Run(&scriptTarget{t: t, oneWorker: strings.Contains(c.Text, "table_full")})
+				got, err := c.Run(&scriptTarget{
+					t: t, oneWorker: oneWorker.MatchString(c.Text),
+					failing: map[string]bool{}, running: map[string]*hostsim.Stream{},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -52,6 +70,10 @@ type scriptTarget struct {
 	clock *hostsim.VirtualClock
 	order []string
 	pools map[string]map[string]any
+
+	next    int                        // the worker that had the last turn
+	failing map[string]bool            // by address
+	running map[string]*hostsim.Stream // by pool and session
 }
 
 func (s *scriptTarget) Configure(pool string, o policytest.Options, replicas []policytest.Replica) {
@@ -65,20 +87,24 @@ func (s *scriptTarget) Configure(pool string, o policytest.Options, replicas []p
 	if s.pools[pool] == nil {
 		s.order = append(s.order, pool)
 	}
-	s.pools[pool] = map[string]any{"name": pool, "cluster": "cluster-" + pool, "replicas": members}
+	s.pools[pool] = map[string]any{"name": pool, "cluster": "cluster-" + pool, "policy": o.Policy, "replicas": members}
 	var pools []any
 	for _, name := range s.order {
 		pools = append(pools, s.pools[name])
 	}
 	config := configJSON(map[string]any{
-		"pools": pools,
+		"pools":           pools,
+		"consistent_hash": map[string]any{"load_factor": o.LoadFactor},
+		"health": map[string]any{
+			"failures": o.Failures, "cooldown": o.Cooldown.String(), "max_cooldown": o.MaxCooldown.String(),
+		},
 		"session": map[string]any{
 			"idle_timeout": o.Timeout.String(), "max_sessions": o.MaxSessions, "max_id_bytes": o.MaxIDBytes,
 		},
 	})
 	if s.gw != nil {
-		if err := s.gw.reconfigure(config); err != nil {
-			s.t.Fatal(err)
+		if err := s.gw.reconfigure(config); (err != nil) != (o.Policy == promptPolicy) {
+			s.t.Fatalf("policy %s: %v", o.Policy, err)
 		}
 		return
 	}
@@ -90,21 +116,89 @@ func (s *scriptTarget) Configure(pool string, o policytest.Options, replicas []p
 	})}
 }
 
-func (s *scriptTarget) request(pool string, r hosttest.Request) hosttest.Request {
-	r.Cluster = "cluster-" + pool
-	return r
-}
-
-func decisionOf(r result) policytest.Decision {
-	return policytest.Decision{Address: r.replica, Reason: r.reason}
-}
-
-func (s *scriptTarget) Turn(pool, id string) policytest.Decision {
-	if s.oneWorker {
-		return decisionOf(s.gw.on(0, s.request(pool, turnOf(id))))
+// send sends a turn of the session, or a request without one, and the answer to it:
+// of the replica it is sent to, or after a retry of the one at served. The stream is
+// left running.
+func (s *scriptTarget) send(worker int, pool, id, served string) (*hostsim.Stream, policytest.Decision) {
+	stream := s.gw.Worker(worker).NewStream()
+	stream.SetProperty("xds.cluster_name", []byte("cluster-"+pool))
+	if step, err := stream.RequestHeaders(turnHeaders(id), true); err != nil || step.Flow != hostsim.Forward {
+		s.t.Errorf("turn of %q: %v, %v", id, step.Flow, err)
 	}
-	return decisionOf(s.gw.do(s.request(pool, turnOf(id))))
+	address := replicaOf(stream)
+	attempts := "1"
+	if served == "" {
+		served = address
+	} else {
+		attempts = "2"
+	}
+	if served != "" {
+		stream.SetProperty("upstream.address", []byte(served))
+		stream.SetProperty("response.code_details", []byte("via_upstream"))
+	}
+	status := "200"
+	if s.failing[served] {
+		status = "503"
+	}
+	answer := hostsim.Headers{{":status", status}, {"x-envoy-attempt-count", attempts}}
+	if _, err := stream.ResponseHeaders(answer, true); err != nil {
+		s.t.Error(err)
+	}
+	h := stream.Headers(hostsim.MapResponseHeaders)
+	if told := h.Value("x-pinwheel-replica"); told != served {
+		s.t.Errorf("served by %q, told the client %q", served, told)
+	}
+	return stream, policytest.Decision{Address: address, Reason: h.Value("x-pinwheel-reason")}
 }
+
+func (s *scriptTarget) do(worker int, pool, id string) policytest.Decision {
+	return s.answered(worker, pool, id, "")
+}
+
+func (s *scriptTarget) answered(worker int, pool, id, served string) policytest.Decision {
+	stream, d := s.send(worker, pool, id, served)
+	if err := stream.End(hostsim.EndNormal); err != nil {
+		s.t.Error(err)
+	}
+	return d
+}
+
+func (s *scriptTarget) worker() int {
+	if s.oneWorker {
+		return 0
+	}
+	s.next = (s.next + 1) % s.gw.Workers()
+	return s.next
+}
+
+func (s *scriptTarget) Turn(pool, id string) policytest.Decision { return s.do(s.worker(), pool, id) }
+
+// The plugin does not read prompts yet, and refuses the policy that wants them.
+func (s *scriptTarget) Prompt(pool, id, _ string) policytest.Decision {
+	s.t.Fatalf("a prompt of %s in %s", id, pool)
+	return policytest.Decision{}
+}
+
+func (s *scriptTarget) Served(pool, id, address string) policytest.Decision {
+	return s.answered(s.worker(), pool, id, address)
+}
+
+// Begin leaves time for a tick, so that a later configuration knows what runs.
+func (s *scriptTarget) Begin(pool, id string) policytest.Decision {
+	stream, d := s.send(s.worker(), pool, id, "")
+	s.running[pool+" "+id] = stream
+	s.gw.Advance(2 * tick)
+	return d
+}
+
+func (s *scriptTarget) End(pool, id string) {
+	if err := s.running[pool+" "+id].End(hostsim.EndNormal); err != nil {
+		s.t.Error(err)
+	}
+	s.gw.Advance(2 * tick)
+}
+
+func (s *scriptTarget) Answer(_, address string, well bool) { s.failing[address] = !well }
 
 // Together deals the turns to all workers and interleaves these at every access
 // to shared data.
@@ -114,7 +208,7 @@ func (s *scriptTarget) Together(pool string, ids []string) []policytest.Decision
 	for w := range workers {
 		workers[w] = func(*hostsim.Worker) {
 			for i := w; i < len(ids); i += len(workers) {
-				decisions[i] = decisionOf(s.gw.on(w, s.request(pool, turnOf(ids[i]))))
+				decisions[i] = s.do(w, pool, ids[i])
 			}
 		}
 	}
@@ -124,11 +218,11 @@ func (s *scriptTarget) Together(pool string, ids []string) []policytest.Decision
 
 // Keyless always asks one worker: each has its own rotation.
 func (s *scriptTarget) Keyless(pool string) policytest.Decision {
-	return decisionOf(s.gw.on(0, s.request(pool, hosttest.Request{Path: "/v1/models"})))
+	return s.do(0, pool, "")
 }
 
 func (s *scriptTarget) Finish(pool, id string) {
-	r := s.gw.do(s.request(pool, hosttest.Request{Method: "POST", Path: "/finish_session?session_id=" + id}))
+	r := s.gw.do(hosttest.Request{Method: "POST", Path: "/finish_session?session_id=" + id, Cluster: "cluster-" + pool})
 	if r.Status != 200 {
 		s.t.Errorf("release of %s: %d %s", id, r.Status, r.ResponseBody)
 	}

@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -20,8 +21,9 @@ type inflight struct {
 	data   sharedData
 	prefix string
 	owner  uint64
-	counts []inflightCount // ascending by replica
-	slot   int             // -1: none yet
+	counts []inflightCount   // ascending by replica
+	others map[uint32]uint32 // of all other live workers, by replica, as observed
+	slot   int               // -1: none yet
 	cas    uint32
 	buf    []byte
 }
@@ -37,7 +39,7 @@ const (
 )
 
 func newInflight(data sharedData, pool string, owner uint64) *inflight {
-	return &inflight{data: data, prefix: "pw1/" + pool + "/w/", owner: owner, slot: -1}
+	return &inflight{data: data, prefix: "pw1/" + pool + "/w/", owner: owner, slot: -1, others: map[uint32]uint32{}}
 }
 
 func (f *inflight) begin(replica uint32) {
@@ -147,17 +149,23 @@ func slotOwner(value []byte) (owner uint64, time int64, ok bool) {
 	return binary.LittleEndian.Uint64(value[1:]), int64(binary.LittleEndian.Uint64(value[9:])), true
 }
 
-// total adds up the requests of all live workers by replica id. This worker's
-// own are exact, the others' as of their last tick.
-func (f *inflight) total(now int64) (map[uint32]uint32, error) {
-	sum := make(map[uint32]uint32, len(f.counts))
-	for _, c := range f.counts {
-		sum[c.replica] += c.requests
+// on returns the number of running requests on a replica: this worker's own exact,
+// the others' as last observed.
+func (f *inflight) on(replica uint32) uint32 {
+	n := f.others[replica]
+	if i, ok := f.find(replica); ok {
+		n += f.counts[i].requests
 	}
+	return n
+}
+
+// observe reads the counts of all other live workers, as of their last ticks.
+func (f *inflight) observe(now int64) error {
+	clear(f.others)
 	for slot := range maxSlots {
 		value, _, err := f.data.get(f.key(slot))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(value) == 0 {
 			break // slots are taken in order: nobody ever held this one
@@ -167,8 +175,20 @@ func (f *inflight) total(now int64) (map[uint32]uint32, error) {
 			continue
 		}
 		for b := value[slotHeader:]; len(b) >= slotCountBytes; b = b[slotCountBytes:] {
-			sum[binary.LittleEndian.Uint32(b)] += binary.LittleEndian.Uint32(b[4:])
+			f.others[binary.LittleEndian.Uint32(b)] += binary.LittleEndian.Uint32(b[4:])
 		}
+	}
+	return nil
+}
+
+// total adds up the requests of all live workers by replica id.
+func (f *inflight) total(now int64) (map[uint32]uint32, error) {
+	if err := f.observe(now); err != nil {
+		return nil, err
+	}
+	sum := maps.Clone(f.others)
+	for _, c := range f.counts {
+		sum[c.replica] += c.requests
 	}
 	return sum, nil
 }

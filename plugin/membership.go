@@ -59,7 +59,7 @@ func (s *store) adopt(now int64, since uint64) bool {
 			s.view.shards = shardsFor(s.max)
 		}
 		s.view.membership = membership{s.sum, now, since}
-		s.view.Apply(s.members)
+		s.view.Apply(s.members, now, 0)
 		switch s.writeRecord(cas) {
 		case written:
 			return true

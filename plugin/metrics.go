@@ -13,7 +13,9 @@ import (
 // decision.
 type counters struct {
 	decisions [policy.NumReasons]uint64
-	ids       map[string]proxywasm.MetricCounter
+	// panics are decisions at which no replica was eligible.
+	panics uint64
+	ids    map[string]proxywasm.MetricCounter
 }
 
 // add adds n to a counter of the gateway, which is defined when it first counts.
@@ -41,14 +43,18 @@ func (p *pool) report(now int64) {
 		n := p.counters.decisions[i]
 		p.counters.decisions[i] = 0
 		reason := policy.Reason(i)
-		p.counters.add("pinwheel_decisions_total"+label+".policy."+p.policy+".reason."+reason.String(), n)
+		p.counters.add("pinwheel_decisions_total"+label+".policy."+p.Policy+".reason."+reason.String(), n)
 		if reason == policy.FailoverRemoved || reason == policy.FailoverUnhealthy {
 			p.counters.add("pinwheel_failovers_total"+label+".reason."+reason.String(), n)
 		}
 	}
 	stats := p.store.stats
+	p.counters.add("pinwheel_failovers_total"+label+".reason.followed", stats.followed)
 	p.store.stats = storeStats{}
 	p.counters.add("pinwheel_placements_total"+label, stats.placements)
+	p.counters.add("pinwheel_fallbacks_total"+label, stats.fallbacks)
+	p.counters.add("pinwheel_panics_total"+label, p.counters.panics)
+	p.counters.panics = 0
 	p.counters.add("pinwheel_expired_total"+label, stats.expired)
 	p.counters.add("pinwheel_released_total"+label, stats.released)
 	p.counters.add("pinwheel_cas_retries_total"+label, stats.retries)

@@ -18,23 +18,35 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
-// policyNames are the names of the policies, as configuration spells them.
-var policyNames = []string{defaultPolicy}
-
 // Register hands the plugin to the gateway. It is called once, before the gateway
 // starts the VM.
 func Register() {
-	abi.Register(&vm{})
+	abi.Register(&vm{rotations: map[string]*rotations{}})
 	abi.OnFault = stripTargets
 }
 
-type vm struct{ types.DefaultVMContext }
+// vm is what outlives a configuration.
+type vm struct {
+	types.DefaultVMContext
+	rotations map[string]*rotations // by pool
+}
 
-func (*vm) NewPluginContext(uint32) types.PluginContext { return &filter{} }
+func (v *vm) NewPluginContext(uint32) types.PluginContext { return &filter{vm: v} }
+
+// rotationsOf returns the rotations of the pool of that name.
+func (v *vm) rotationsOf(pool string) *rotations {
+	o := v.rotations[pool]
+	if o == nil {
+		o = &rotations{}
+		v.rotations[pool] = o
+	}
+	return o
+}
 
 // filter is one configuration in one VM.
 type filter struct {
 	types.DefaultPluginContext
+	vm     *vm
 	config *Config
 	names  headerNames
 	secret policy.Secret
@@ -77,7 +89,9 @@ func (f *filter) start(config *Config) {
 	owner := rand.Uint64()
 	for _, pc := range config.Pools {
 		p := newPool(data, pc, config, owner)
+		p.rotations = f.vm.rotationsOf(pc.Name)
 		p.store.adopt(milliseconds(), 0)
+		p.observe(milliseconds())
 		f.pools = append(f.pools, p)
 	}
 	if err := proxywasm.SetTickPeriodMilliSeconds(uint32(config.tickPeriod().Milliseconds())); err != nil {

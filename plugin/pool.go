@@ -8,15 +8,16 @@ import (
 
 // pool is one pool as one worker serves it.
 type pool struct {
-	PoolConfig
-	policy   string
-	store    *store
-	inflight *inflight
-	lease    *lease
-	counters counters
-	gauges   gauges
-	// unpinned counts this worker's requests without a pin: their own rotation.
-	unpinned uint64
+	PoolConfig // its Policy is never empty here
+	chooser    policy.Policy
+	store      *store
+	inflight   *inflight
+	lease      *lease
+	counters   counters
+	gauges     gauges
+	rotations  *rotations
+	// weighsLoad says that the policy looks at running requests.
+	weighsLoad bool
 	// period is the time between ticks, in ms.
 	period int64
 	// reconciled is when this worker last compared counts with pins, in ms.
@@ -30,15 +31,20 @@ type pool struct {
 	keyless uint64
 	asked   string
 	warned  warning
-	// target and spares are scratch.
-	target []byte
-	spares []int
+	// target, spares and running are scratch.
+	target  []byte
+	spares  []int
+	running []uint32
 }
 
 func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
-	return &pool{
+	if pc.Policy == "" {
+		pc.Policy = c.Policy
+	}
+	p := &pool{
 		PoolConfig: pc,
-		policy:     c.Policy,
+		chooser:    c.chooser(pc.Policy),
+		rotations:  &rotations{},
 		store:      newStore(data, pc, c.Session),
 		inflight:   newInflight(data, pc.Name, owner),
 		lease:      newLease(data, pc.Name, owner),
@@ -46,27 +52,44 @@ func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
 		period:     c.tickPeriod().Milliseconds(),
 		asked:      strings.Join(c.Session.Headers, ", "),
 	}
+	p.store.policy, p.store.health = p.chooser, c.Health.rule()
+	switch p.chooser.(type) {
+	case policy.LeastLoaded, policy.PowerOfTwo:
+		p.weighsLoad = true
+	}
+	return p
+}
+
+// observe reads what other workers' requests are running, if the policy asks.
+func (p *pool) observe(now int64) {
+	if p.weighsLoad && p.inflight.observe(now) != nil {
+		p.store.fault(faultSharedData)
+	}
 }
 
 // decide says which replica serves a request: of the session with that key, or,
 // if it has no key, for the reason given.
 func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int64) policy.Decision {
 	d := policy.Decision{Reason: refused}
-	if keyed {
+	switch {
+	case keyed && p.chooser.Pins():
 		ok := false
 		if d, ok = p.store.turn(key, now); !ok {
 			d = policy.Decision{Reason: policy.Error}
 		}
-	} else {
+	case keyed:
+		d.Reason = policy.Placed
+		if !p.store.current(now) {
+			d.Reason = policy.Error
+		}
+	default:
 		p.store.current(now)
 	}
 	if d.Replica == 0 && d.Reason != policy.NoReplica {
-		if i := policy.Unpinned(&p.store.view.Replicas, p.unpinned); i >= 0 {
-			p.unpinned++
-			d.Replica = p.store.view.List[i].ID
-		} else {
-			d.Reason = policy.NoReplica
-		}
+		d = p.choose(key, d.Reason, now)
+	}
+	if d.Panic = d.Replica != 0 && p.store.view.Panicking(now); d.Panic {
+		p.counters.panics++
 	}
 	p.counters.decisions[d.Reason]++
 	return d
@@ -75,7 +98,7 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int
 // targetOf returns the address of the decision's replica and those of its spares,
 // as the gateway is told; empty if there is no replica. It is valid until the
 // next call.
-func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int) []byte {
+func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int, now int64) []byte {
 	p.target = p.target[:0]
 	r := &p.store.view.Replicas
 	primary := r.Index(d.Replica)
@@ -83,7 +106,7 @@ func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int) []byte {
 		return nil
 	}
 	p.target = append(p.target, r.List[primary].Address...)
-	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares)
+	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, now)
 	for _, i := range p.spares {
 		p.target = append(append(p.target, ','), r.List[i].Address...)
 	}
@@ -130,6 +153,7 @@ func (p *pool) tick(now int64, reluctance int) {
 	if err := p.inflight.publish(now); err != nil {
 		p.store.fault(faultSharedData)
 	}
+	p.observe(now)
 	if !p.store.inForce() {
 		reluctance = superseded
 	}

@@ -41,6 +41,21 @@ func TestReadmeTellsTheConfiguration(t *testing.T) {
 	}
 }
 
+// README says what each policy does.
+func TestReadmeTellsThePolicies(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "\n## Policies\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, name := range policyNames {
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("README's section on policies lacks %s", name)
+		}
+	}
+}
+
 // rows renders the properties of an object, nested objects after their parent,
 // in the order of the schema's text.
 func rows(t *testing.T, schema, object any, prefix string) (text string) {

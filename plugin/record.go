@@ -12,7 +12,10 @@ import (
 //	schema version u8, shards u32, members u64, adopted u64 (ms), since u64,
 //	placements u64, next id u32, number of replicas u16, then for each
 //	id u32, weight u32, open u32, last chosen u64, state u8, flags u8,
-//	length of address u8, address
+//	length of address u8, address, and if a flag says so the health:
+//	failures u16, cooldown u64 (ms), since u64 (ms), until u64 (ms)
+//
+// When a replica was removed is not kept: no address comes back as what it was.
 type record struct {
 	policy.Replicas
 	// shards is the number of session shards, a power of two. It is fixed when
@@ -25,8 +28,11 @@ type record struct {
 const (
 	recordHeader = 1 + 4 + 3*8 + 8 + 4 + 2
 	replicaSize  = 4 + 4 + 4 + 8 + 1 + 1 + 1 // then the address
+	healthSize   = 2 + 3*8
 
 	flagJoining = 1
+	flagHealth  = 2 // the health is not zero, and follows the address
+	flagProbing = 4
 )
 
 var errSchema = errors.New("pinwheel: shared data of another schema")
@@ -52,8 +58,21 @@ func (r *record) encode(dst []byte) []byte {
 		if c.Joining {
 			flags |= flagJoining
 		}
+		h := &c.Health
+		if *h != (policy.Health{}) {
+			flags |= flagHealth
+		}
+		if h.Probing {
+			flags |= flagProbing
+		}
 		dst = append(dst, byte(c.State), flags, byte(len(c.Address)))
 		dst = append(dst, c.Address...)
+		if flags&flagHealth != 0 {
+			dst = le.AppendUint16(dst, h.Failures)
+			dst = le.AppendUint64(dst, uint64(h.Cooldown))
+			dst = le.AppendUint64(dst, uint64(h.Since))
+			dst = le.AppendUint64(dst, uint64(h.Until))
+		}
 	}
 	return dst
 }
@@ -93,18 +112,29 @@ func decodeReplica(c *policy.Replica, b []byte) int {
 	if len(b) < replicaSize {
 		return 0
 	}
-	size := replicaSize + int(b[replicaSize-1])
+	le := binary.LittleEndian
+	end := replicaSize + int(b[replicaSize-1])
+	size := end
+	if b[21]&flagHealth != 0 {
+		size += healthSize
+	}
 	if len(b) < size {
 		return 0
 	}
-	le := binary.LittleEndian
+	c.Health = policy.Health{}
+	if h := b[end:size]; len(h) > 0 {
+		c.Health = policy.Health{
+			Failures: le.Uint16(h), Probing: b[21]&flagProbing != 0,
+			Cooldown: int64(le.Uint64(h[2:])), Since: int64(le.Uint64(h[10:])), Until: int64(le.Uint64(h[18:])),
+		}
+	}
 	c.ID = le.Uint32(b)
 	c.Weight = le.Uint32(b[4:])
 	c.Open = le.Uint32(b[8:])
 	c.LastChosen = le.Uint64(b[12:])
 	c.State = policy.State(b[20])
 	c.Joining = b[21]&flagJoining != 0
-	if address := b[replicaSize:size]; c.Address != string(address) {
+	if address := b[replicaSize:end]; c.Address != string(address) {
 		c.Address = string(address)
 		c.Rank = policy.RankAddress(c.Address)
 	}

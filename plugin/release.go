@@ -28,11 +28,11 @@ const maxReleases = 2048
 func (f *filter) release(r *request, query string) {
 	c := &f.config.Release
 	if r.method != "POST" && r.method != "DELETE" {
-		answer(405, `{"status":"error","error":"a session is released by POST or DELETE"}`, [2]string{"allow", "POST, DELETE"})
+		reply(405, `{"status":"error","error":"a session is released by POST or DELETE"}`, [2]string{"allow", "POST, DELETE"})
 		return
 	}
 	if c.Secret != "" && !equal(r.secret, c.Secret) {
-		answer(401, `{"status":"error","error":"missing or wrong `+c.SecretHeader+`"}`)
+		reply(401, `{"status":"error","error":"missing or wrong `+c.SecretHeader+`"}`)
 		return
 	}
 	asked := sessionIDs(query)
@@ -47,18 +47,18 @@ func (f *filter) release(r *request, query string) {
 		ended = f.appendMeant(ended, r, id)
 	}
 	if len(ended) == 0 {
-		answer(400, `{"status":"error","error":"no session id: give ?session_id=ID or the session header"}`)
+		reply(400, `{"status":"error","error":"no session id: give ?session_id=ID or the session header"}`)
 		return
 	}
 	if len(ended) > maxReleases {
-		answer(400, `{"status":"error","error":"too many session ids: at most `+strconv.Itoa(maxReleases)+` in one request"}`)
+		reply(400, `{"status":"error","error":"too many session ids: at most `+strconv.Itoa(maxReleases)+` in one request"}`)
 		return
 	}
 	for _, id := range ended {
 		f.finish(r, id)
 	}
 	body := append([]byte(`{"status":"ok","session_id":`), gjson.AppendJSONString(nil, strings.Join(asked, ","))...)
-	answer(200, string(body)+"}")
+	reply(200, string(body)+"}")
 }
 
 // sessionIDs returns the ids of a query string: every session_id, split at
@@ -170,9 +170,9 @@ func equal(a, b string) bool {
 	return differ == 0
 }
 
-// answer replies in the gateway's place. It is the last thing that a callback
+// reply answers in the gateway's place. It is the last thing that a callback
 // does with a request.
-func answer(status uint32, body string, headers ...[2]string) {
+func reply(status uint32, body string, headers ...[2]string) {
 	headers = append(headers, [2]string{"content-type", "application/json"})
 	if err := proxywasm.SendHttpResponse(status, headers, []byte(body+"\n"), -1); err != nil {
 		proxywasm.LogError("pinwheel: the gateway refused a local reply: " + err.Error())

@@ -1,14 +1,6 @@
 package plugin
 
-import (
-	"errors"
-	"math/bits"
-	"unsafe"
-
-	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
-
-	"github.com/pinwheel-proxy/pinwheel/policy"
-)
+import "github.com/pinwheel-proxy/pinwheel/policy"
 
 // store keeps the pins and counts of one pool in shared data, for all workers at
 // once.
@@ -30,7 +22,9 @@ type store struct {
 	prefix  string
 	members []policy.Member
 	sum     uint64 // sumOf(members, timeout)
-	timeout int64  // ms
+	policy  policy.Policy
+	health  policy.HealthRule
+	timeout int64 // ms
 	max     uint64
 
 	// heard is set when hear was called since the last tick; newest is the newest
@@ -51,8 +45,8 @@ type store struct {
 
 // storeStats counts what the store did since the numbers were last reported.
 type storeStats struct {
-	retries, expired, released, repaired, placements uint64
-	faults                                           [numFaults]uint64
+	retries, expired, released, repaired, placements, fallbacks, followed uint64
+	faults                                                                [numFaults]uint64
 }
 
 // maxTries bounds every compare-and-swap loop. Each failed try means that
@@ -64,13 +58,14 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 		data:    data,
 		prefix:  "pw1/" + pool.Name + "/",
 		members: pool.Members,
+		policy:  policy.StickyLeastLoaded{},
 		timeout: session.IdleTimeout.Milliseconds(),
 		max:     uint64(session.MaxSessions),
 		noRoom:  -roomPause,
 	}
 	s.sum = sumOf(s.members, s.timeout)
 	// Until shared data answers, requests are at least spread.
-	s.view.Apply(s.members)
+	s.view.Apply(s.members, 0, 0)
 	return s
 }
 
@@ -207,11 +202,11 @@ func (s *store) reserve(key policy.Key, old policy.Pin, now int64) (id uint32, r
 			}
 			continue
 		}
-		i := policy.StickyLeastLoaded(&s.view.Replicas, key, old.Replica)
+		i := s.policy.Choose(&s.view.Replicas, policy.Query{Key: key, Now: now, Leaving: old.Replica})
 		if i < 0 {
 			return 0, policy.NoReplica, true
 		}
-		s.view.Reserve(i)
+		s.view.Reserve(i, now)
 		switch s.writeRecord(cas) {
 		case written:
 			return s.view.List[i].ID, 0, true
@@ -240,6 +235,43 @@ func (s *store) giveBack(id, n uint32) {
 		}
 	}
 	s.fault(faultCAS)
+}
+
+// follow moves a session to the replica that served a turn of it, if the one it is
+// pinned to cannot keep it: what is cached of it is there now.
+func (s *store) follow(h policy.Hash, pinned, served uint32, now int64) {
+	index := s.shardOf(h)
+	sh, cas, ok := s.readShard(index)
+	if !ok {
+		return
+	}
+	at := sh.find(h)
+	if at < 0 || sh.pin(at).Replica != pinned || !s.view.Follows(pinned, served, now) || !s.count(served, now) {
+		return
+	}
+	s.buf = sh.copyTo(s.buf).put(at, h, policy.Pin{Replica: served, LastSeen: now})
+	if s.write(s.shardKey(index), cas) == written {
+		s.stats.followed++
+		s.giveBack(pinned, 1)
+	} else { // another turn decided meanwhile
+		s.giveBack(served, 1)
+	}
+}
+
+// count puts one session on the replica with that id, and reports whether it did.
+func (s *store) count(id uint32, now int64) bool {
+	for range maxTries {
+		cas, ok := s.refresh()
+		i := s.view.Index(id)
+		if !ok || i < 0 {
+			return false
+		}
+		s.view.Reserve(i, now)
+		if done := s.writeRecord(cas); done != casMismatch {
+			return done == written
+		}
+	}
+	return s.fault(faultCAS)
 }
 
 // finish ends the session and reports whether it was open.
@@ -298,92 +330,6 @@ func (s *store) touch(h policy.Hash, replica uint32, now int64) {
 	}
 }
 
-// shardsFor gives a shard about 16 to 32 pins when the table is full: one turn
-// then reads about 1 KB however many sessions live.
-func shardsFor(sessions uint64) uint32 {
-	const pinsPerShard = 32
-	n := (sessions + pinsPerShard - 1) / pinsPerShard
-	return uint32(1) << bits.Len64(n-1)
-}
-
-func (s *store) shardOf(h policy.Hash) uint32 { return uint32(h.Lo) & (s.view.shards - 1) }
-
-// shardKey returns the key of a shard, valid until the next key is made.
-func (s *store) shardKey(i uint32) string {
-	s.key = append(append(s.key[:0], s.prefix...), "s/"...)
-	const digits = "0123456789abcdef"
-	for shift := 16; shift >= 0; shift -= 4 { // 2^19 shards at most: five digits
-		s.key = append(s.key, digits[i>>shift&15])
-	}
-	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
-}
-
-func (s *store) recordKey() string {
-	s.key = append(append(s.key[:0], s.prefix...), "replicas"...)
-	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
-}
-
-func (s *store) readShard(i uint32) (sh shard, cas uint32, ok bool) {
-	value, cas, err := s.data.get(s.shardKey(i))
-	if err != nil {
-		return nil, 0, s.fault(faultSharedData)
-	}
-	if sh = value; !sh.valid() {
-		return nil, 0, s.fault(faultSchema)
-	}
-	return sh, cas, true
-}
-
-// refresh reads the pool's record into the view.
-func (s *store) refresh() (cas uint32, ok bool) {
-	value, cas, err := s.data.get(s.recordKey())
-	if err != nil {
-		return 0, s.fault(faultSharedData)
-	}
-	if len(value) == 0 {
-		s.view = record{}
-		return cas, true
-	}
-	if err := s.view.decode(value); err != nil {
-		return 0, s.fault(faultSchema)
-	}
-	return cas, true
-}
-
-// outcome is how a compare-and-swap ended.
-type outcome uint8
-
-const (
-	written outcome = iota
-	casMismatch
-	failed
-)
-
-func (s *store) writeRecord(cas uint32) outcome {
-	s.buf = s.view.encode(s.buf[:0])
-	return s.write(s.recordKey(), cas)
-}
-
-// write sets the key to what buf holds.
-func (s *store) write(key string, cas uint32) outcome {
-	err := s.data.set(key, s.buf, cas)
-	switch {
-	case err == nil:
-		return written
-	case errors.Is(err, types.ErrorStatusCasMismatch):
-		s.stats.retries++
-		return casMismatch
-	}
-	s.fault(faultSharedData)
-	return failed
-}
-
-// fault counts a fault and is false, for the caller to return.
-func (s *store) fault(f fault) bool {
-	s.stats.faults[f]++
-	return false
-}
-
 // forgetRemoved drops removed replicas that have no session and no running
 // request left in the view, if it still stands as it was read with that cas:
 // what the gauges last showed of a forgotten replica must have been zero.
@@ -393,7 +339,7 @@ func (s *store) forgetRemoved(running map[uint32]uint32, cas uint32) {
 			return
 		}
 	}
-	if s.view.Forget() {
+	if s.view.Forget(0, 0) {
 		s.writeRecord(cas)
 	}
 }

@@ -18,7 +18,7 @@ const targetHeader = "x-gateway-destination-endpoint"
 func (g *gateway) spareList(id, primary string, n int) (list []string) {
 	r := g.record("default").Replicas
 	at := slices.IndexFunc(r.List, func(c policy.Replica) bool { return c.Address == primary })
-	for _, i := range policy.Spares(nil, &r, policy.NewKey(policy.Secret{}, []byte(id)), at, n) {
+	for _, i := range policy.Spares(nil, &r, policy.NewKey(policy.Secret{}, []byte(id)), at, n, 0) {
 		list = append(list, r.List[i].Address)
 	}
 	return list

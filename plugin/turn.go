@@ -20,6 +20,8 @@ type turn struct {
 	decision policy.Decision
 	// touched is when the session's pin was last kept alive, in ms.
 	touched int64
+	// began is when the turn was sent to its replica, in ms.
+	began int64
 	// at is the turn's place in filter.open, if listed.
 	at     int
 	listed bool
@@ -50,8 +52,8 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 	}
 	d := p.decide(key, keyed, refused, now)
 	t.pool, t.key, t.decision = p, key, d
-	f.send(p, d, key)
-	t.begin(keyed, now)
+	f.send(p, d, key, now)
+	t.begin(keyed && p.chooser.Pins(), now)
 	f.logDecision(p, key, d)
 	return types.ActionContinue
 }
@@ -81,8 +83,8 @@ func risingID(property []byte) uint64 {
 
 // send tells the gateway where the request goes. A header that came with the
 // request is never left standing.
-func (f *filter) send(p *pool, d policy.Decision, key policy.Key) {
-	target := p.targetOf(d, key, f.config.Target.Spares)
+func (f *filter) send(p *pool, d policy.Decision, key policy.Key, now int64) {
+	target := p.targetOf(d, key, f.config.Target.Spares, now)
 	if len(target) == 0 {
 		f.strip()
 		return
@@ -98,28 +100,40 @@ func (f *filter) send(p *pool, d policy.Decision, key policy.Key) {
 
 func (f *filter) strip() { _ = proxywasm.RemoveHttpRequestHeader(f.config.Target.Header) }
 
-// begin counts the request as running.
-func (t *turn) begin(keyed bool, now int64) {
+// begin counts the request as running. The pin of one that may have any is kept
+// alive while it does.
+func (t *turn) begin(pinned bool, now int64) {
 	if t.decision.Replica == 0 {
 		return
 	}
+	t.began = now
 	t.pool.inflight.begin(t.decision.Replica)
-	if keyed {
+	if pinned {
 		t.touched, t.listed, t.at = now, true, len(t.filter.open)
 		t.filter.open = append(t.filter.open, t)
 	}
 }
 
-// OnHttpResponseHeaders explains the decision to the client, if asked to, and
-// looks, once a tick, whether the gateway obeys it.
+// OnHttpResponseHeaders notes how the replica answers, looks once a tick whether
+// the gateway obeys the decision, and explains it to the client if asked to.
 func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
 	p, debug := t.pool, t.filter.config.DebugHeaders
-	if p == nil || !debug && p.looked {
+	if p == nil {
+		return types.ActionContinue
+	}
+	a := t.readAnswer()
+	if a.plain() {
+		t.succeeded()
+	}
+	if a.plain() && p.looked && !debug {
 		return types.ActionContinue
 	}
 	named, served := p.addressOf(t.decision.Replica), upstreamAddress()
+	if !a.plain() {
+		t.answered(a, served)
+	}
 	if served != "" && named != "" && served != named && !isLocalReply() {
-		if !p.looked {
+		if !a.retried && !p.looked {
 			p.servedElsewhere(named, served)
 		}
 		named = served

@@ -17,9 +17,9 @@ func busy(n int) *policy.Replicas {
 	for i := range n {
 		ms = append(ms, policy.Member{Address: fmt.Sprintf("10.0.%d.%d:8000", i/250, i%250+1), Weight: 1})
 	}
-	r.Apply(ms)
+	r.Apply(ms, 0, 0)
 	for _, id := range manyIDs(8*n + n/2) {
-		r.Reserve(policy.StickyLeastLoaded(r, key(id), 0))
+		r.Reserve(sticky(r, key(id), 0), 0)
 	}
 	return r
 }
@@ -29,15 +29,15 @@ func busy(n int) *policy.Replicas {
 func pinnedTurn(r *policy.Replicas, pin policy.Pin, dst []int) (policy.Reason, []int) {
 	k := policy.NewKey(policy.Secret{1}, id)
 	reason := policy.Judge(pin, r, pin.LastSeen+1000, 7_200_000)
-	return reason, policy.Spares(dst, r, k, r.Index(pin.Replica), 2)
+	return reason, policy.Spares(dst, r, k, r.Index(pin.Replica), 2, 0)
 }
 
 // placement is what the policy does for the first turn of a session, which then
 // gives the place back so that every round finds the same loads.
 func placement(r *policy.Replicas) int {
 	k := policy.NewKey(policy.Secret{1}, id)
-	i := policy.StickyLeastLoaded(r, k, 0)
-	r.Reserve(i)
+	i := sticky(r, k, 0)
+	r.Reserve(i, 0)
 	r.Return(r.List[i].ID, 1)
 	return i
 }
@@ -69,6 +69,38 @@ func BenchmarkPlacement(b *testing.B) {
 	}
 }
 
+// query is one that has something for every policy.
+func query(r *policy.Replicas) policy.Query {
+	q := policy.Query{
+		Key:    policy.NewKey(policy.Secret{1}, id),
+		Random: 0x9e3779b97f4a7c15,
+		Prefix: policy.PrefixMatch{Holders: [policy.MaxHolders]uint32{r.List[len(r.List)/2].ID, 1}, Share: 1},
+	}
+	for i := range r.List {
+		q.InFlight = append(q.InFlight, uint32(i%7))
+		q.Chosen = append(q.Chosen, uint64(i*i%31))
+	}
+	return q
+}
+
+// BenchmarkChoose measures one choice of each policy.
+func BenchmarkChoose(b *testing.B) {
+	for _, name := range policy.Names() {
+		b.Run("policy="+name+"/replicas=64", func(b *testing.B) {
+			p, err := policy.New(name, usual)
+			if err != nil {
+				b.Fatal(err)
+			}
+			r := busy(64)
+			q := query(r)
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Choose(r, q)
+			}
+		})
+	}
+}
+
 // BenchmarkNewKey measures the two hashes of a session id.
 func BenchmarkNewKey(b *testing.B) {
 	b.ReportAllocs()
@@ -88,9 +120,55 @@ func TestNoAllocation(t *testing.T) {
 			}
 		},
 		"placement": func() { placement(r) },
-		"unpinned":  func() { policy.Unpinned(r, 7) },
 	} {
 		if n := testing.AllocsPerRun(100, decide); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	var turns policy.Rotation
+	q := query(r)
+	for _, name := range policy.Names() {
+		p, _ := policy.New(name, usual)
+		if n := testing.AllocsPerRun(100, func() {
+			q.Chosen = turns.Of(r)
+			turns.Chose(r.List[p.Choose(r, q)].ID)
+			p.Unpinned(r, q)
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	now := int64(0)
+	if n := testing.AllocsPerRun(100, func() {
+		now++
+		for range 3 {
+			r.Fail(1, now, now, rule)
+		}
+		now += 100
+		r.Probe(0, now)
+		r.Succeed(1, now, now)
+	}); n != 0 {
+		t.Errorf("health: %v allocations", n)
+	}
+}
+
+// TestPoolAllocatesNothing for a turn of any kind, once it has its maps: replays
+// drive millions of them.
+func TestPoolAllocatesNothing(t *testing.T) {
+	for _, name := range policy.Names() {
+		p := pool("a", "b", "c", "d")
+		p.Policy, _ = policy.New(name, usual)
+		p.Prefixes = policy.NewPrefixIndex(64)
+		k, prompt := key("s1"), promptOf(prompt(123))
+		round := func() {
+			p.Turn(k, prompt, 0)
+			p.Turn(k, prompt, 0)
+			p.Unrecorded(policy.Key{}, policy.Keyless, 0)
+			p.Finish(k)
+		}
+		for range 20 {
+			round()
+		}
+		if n := testing.AllocsPerRun(100, round); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}

@@ -29,10 +29,10 @@ func TestClaimBurstsAreEven(t *testing.T) {
 	for n := 1; n <= 16; n++ {
 		p := &policy.Pool{Timeout: 1000, MaxSessions: 1000}
 		for i := range n {
-			p.Apply(members(append(addresses(&p.Replicas), fmt.Sprint("r", i))...))
+			p.Apply(members(append(addresses(&p.Replicas), fmt.Sprint("r", i))...), 0, 0)
 		}
 		for _, id := range manyIDs(16 * n) {
-			p.Turn(key(id), 0)
+			p.Turn(key(id), nil, 0)
 		}
 		if d := spread(&p.Replicas, open); d != 0 {
 			t.Errorf("%d replicas: spread %d", n, d)
@@ -46,7 +46,7 @@ func TestClaimSerialIdleSessionsSpread(t *testing.T) {
 	p := pool("a", "b", "c", "d")
 	counts := map[uint32]int{}
 	for _, id := range manyIDs(200) {
-		counts[p.Turn(key(id), 0).Replica]++
+		counts[p.Turn(key(id), nil, 0).Replica]++
 		p.Finish(key(id))
 	}
 	for id, n := range counts {
@@ -70,8 +70,8 @@ func TestClaimTiesWithinOneOverAChangingCandidateSet(t *testing.T) {
 			if i == 3 {
 				ms[round%4].State = policy.Active
 			}
-			p.Apply(ms)
-			p.Turn(key(ids[4*round+i]), 0)
+			p.Apply(ms, 0, 0)
+			p.Turn(key(ids[4*round+i]), nil, 0)
 			if d := spread(&p.Replicas, open); d > 1 {
 				t.Fatalf("round %d, turn %d: spread %d", round, i, d)
 			}
@@ -92,15 +92,15 @@ func TestClaimReturnAfterDrainIsNoFlood(t *testing.T) {
 	ids := manyIDs(100)
 	for i, id := range ids[:60] {
 		if i == 20 {
-			p.Apply(away)
+			p.Apply(away, 0, 0)
 		}
-		p.Turn(key(id), 0)
+		p.Turn(key(id), nil, 0)
 		p.Finish(key(id))
 	}
-	p.Apply(members("a", "b", "c", "d"))
+	p.Apply(members("a", "b", "c", "d"), 0, 0)
 	counts := map[uint32]int{}
 	for _, id := range ids[60:] {
-		counts[p.Turn(key(id), 0).Replica]++
+		counts[p.Turn(key(id), nil, 0).Replica]++
 		p.Finish(key(id))
 	}
 	for id, n := range counts {
@@ -121,9 +121,9 @@ func TestClaimSharesFollowWeights(t *testing.T) {
 			ms = append(ms, policy.Member{Address: fmt.Sprint("r", i), Weight: w})
 			sum += float64(w)
 		}
-		r.Apply(ms)
+		r.Apply(ms, 0, 0)
 		for n, id := range manyIDs(600) {
-			r.Reserve(policy.StickyLeastLoaded(r, key(id), 0))
+			r.Reserve(sticky(r, key(id), 0), 0)
 			for i, c := range r.List {
 				fair := float64(n+1) * float64(weights[i]) / sum
 				if off := float64(c.Open) - fair; math.Abs(off) > float64(len(weights)-1) {
@@ -150,20 +150,20 @@ func TestClaimANewcomerTakesAtMostTwiceItsShare(t *testing.T) {
 			for i := range n - 1 {
 				ms = append(ms, policy.Member{Address: fmt.Sprint("r", i), Weight: 1})
 			}
-			r.Apply(ms)
+			r.Apply(ms, 0, 0)
 			ids := manyIDs(5000)
 			for _, id := range ids[:40*(n-1)] {
-				r.Reserve(policy.StickyLeastLoaded(r, key(id), 0))
+				r.Reserve(sticky(r, key(id), 0), 0)
 			}
-			r.Apply(append(ms, policy.Member{Address: "new", Weight: weight}))
+			r.Apply(append(ms, policy.Member{Address: "new", Weight: weight}), 0, 0)
 			newcomer := n - 1
 			var taken []bool
 			for _, id := range ids[1000:] {
 				if !r.List[newcomer].Joining {
 					break
 				}
-				i := policy.StickyLeastLoaded(r, key(id), 0)
-				r.Reserve(i)
+				i := sticky(r, key(id), 0)
+				r.Reserve(i, 0)
 				taken = append(taken, i == newcomer)
 			}
 			twice := 2 * float64(weight) / (float64(n-1) + float64(weight))
@@ -209,19 +209,19 @@ func TestClaimMembershipMovesNobodyButTheLost(t *testing.T) {
 	ids := manyIDs(1000)
 	home := map[string]uint32{}
 	for _, id := range ids {
-		home[id] = p.Turn(key(id), 0).Replica
+		home[id] = p.Turn(key(id), nil, 0).Replica
 	}
 	for _, list := range [][]string{{"d", "b", "a", "c"}, {"e", "a", "b", "c", "d"}, {"c", "d", "e", "b", "a"}, {"b", "a", "d", "c"}} {
-		p.Apply(members(list...))
+		p.Apply(members(list...), 0, 0)
 		for _, id := range ids {
-			if d := p.Turn(key(id), 0); d.Reason != policy.Pinned || d.Replica != home[id] {
+			if d := p.Turn(key(id), nil, 0); d.Reason != policy.Pinned || d.Replica != home[id] {
 				t.Fatalf("%v: %s went from %d to %d, %v", list, id, home[id], d.Replica, d.Reason)
 			}
 		}
 	}
-	p.Apply(members("x", "b", "c", "d"))
+	p.Apply(members("x", "b", "c", "d"), 0, 0)
 	for _, id := range ids {
-		d := p.Turn(key(id), 0)
+		d := p.Turn(key(id), nil, 0)
 		if lost := home[id] == 1; lost != (d.Reason == policy.FailoverRemoved) || !lost && d.Replica != home[id] {
 			t.Fatalf("a became x: %s went from %d to %d, %v", id, home[id], d.Replica, d.Reason)
 		}
@@ -235,7 +235,7 @@ func TestClaimKeylessSpreadsEvenly(t *testing.T) {
 	p, q := pool(names...), pool(names...)
 	counts := map[uint32]int{}
 	for range 480 {
-		counts[p.Unrecorded(policy.Keyless).Replica]++
+		counts[p.Unrecorded(policy.Key{}, policy.Keyless, 0).Replica]++
 	}
 	for id, n := range counts {
 		if n != 60 || len(counts) != 8 {
@@ -243,8 +243,8 @@ func TestClaimKeylessSpreadsEvenly(t *testing.T) {
 		}
 	}
 	for _, id := range manyIDs(240) {
-		p.Unrecorded(policy.Keyless)
-		if with, without := p.Turn(key(id), 0), q.Turn(key(id), 0); with != without {
+		p.Unrecorded(policy.Key{}, policy.Keyless, 0)
+		if with, without := p.Turn(key(id), nil, 0), q.Turn(key(id), nil, 0); with != without {
 			t.Fatalf("%s: %+v beside keyless requests, %+v without", id, with, without)
 		}
 	}
@@ -256,19 +256,19 @@ func TestClaimPanic(t *testing.T) {
 	p := pool("a", "b", "c")
 	ids := manyIDs(30)
 	for _, id := range ids[:15] {
-		p.Turn(key(id), 0)
+		p.Turn(key(id), nil, 0)
 	}
 	sick := members("a", "b", "c")
 	for i := range sick {
 		sick[i].State = policy.Unhealthy
 	}
-	p.Apply(sick)
+	p.Apply(sick, 0, 0)
 	for i, id := range ids {
 		want := policy.Placed
 		if i < 15 {
 			want = policy.Pinned
 		}
-		if d := p.Turn(key(id), 0); d.Reason != want {
+		if d := p.Turn(key(id), nil, 0); d.Reason != want {
 			t.Errorf("%s: %v, want %v", id, d.Reason, want)
 		}
 	}
@@ -280,9 +280,9 @@ func TestClaimPanic(t *testing.T) {
 		t.Errorf("counts %v", counts)
 	}
 	sick[0].State = policy.Active
-	p.Apply(sick)
+	p.Apply(sick, 0, 0)
 	for _, id := range ids {
-		p.Turn(key(id), 0)
+		p.Turn(key(id), nil, 0)
 	}
 	if p.List[0].Open != 30 {
 		t.Errorf("one well again has %d of 30", p.List[0].Open)

@@ -6,9 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/pinwheel-proxy/pinwheel/policy"
 	"github.com/pinwheel-proxy/pinwheel/policy/policytest"
 )
 
@@ -17,8 +15,9 @@ var rewrite = flag.Bool("rewrite", false, "record the scripts' output anew")
 // scripts are the recorded conversations, with their number of cases: a script
 // that is lost or cut short must not pass for one that holds.
 var scripts = map[string]int{
-	"balance.txt": 6, "expiry.txt": 6, "membership.txt": 8, "no_replica.txt": 2,
-	"release.txt": 5, "sticky.txt": 8, "unrecorded.txt": 6,
+	"balance.txt": 6, "cache_aware.txt": 15, "consistent_hash.txt": 10, "expiry.txt": 6, "health.txt": 17,
+	"membership.txt": 8, "no_replica.txt": 2, "per_request.txt": 14, "release.txt": 5, "sticky.txt": 8,
+	"unrecorded.txt": 6,
 }
 
 // TestConformance plays the scripts on the pure policy. After a wanted change of
@@ -53,7 +52,7 @@ func TestConformance(t *testing.T) {
 
 func play(t *testing.T, c *policytest.Case) {
 	t.Run(c.Name, func(t *testing.T) {
-		target := &poolTarget{t: t, pools: map[string]*policy.Pool{}}
+		target := newPoolTarget(t)
 		got, err := c.Run(target)
 		if err != nil {
 			t.Fatal(err)
@@ -65,88 +64,3 @@ func play(t *testing.T, c *policytest.Case) {
 		}
 	})
 }
-
-// poolTarget runs scripts on the pure policy.
-type poolTarget struct {
-	t       *testing.T
-	options policytest.Options
-	pools   map[string]*policy.Pool
-	now     int64
-}
-
-var states = map[string]policy.State{
-	"active": policy.Active, "draining": policy.Draining, "unhealthy": policy.Unhealthy,
-}
-
-func (p *poolTarget) Configure(pool string, o policytest.Options, replicas []policytest.Replica) {
-	at := p.pools[pool]
-	if at == nil {
-		at = &policy.Pool{}
-		p.pools[pool] = at
-	}
-	var members []policy.Member
-	for _, r := range replicas {
-		state, ok := states[r.State]
-		if !ok {
-			p.t.Fatalf("no state %q", r.State)
-		}
-		members = append(members, policy.Member{Address: r.Address, Weight: r.Weight, State: state})
-	}
-	p.options, at.Timeout, at.MaxSessions = o, o.Timeout.Milliseconds(), o.MaxSessions
-	at.Apply(members)
-	at.Forget()
-}
-
-func (p *poolTarget) Turn(pool, id string) policytest.Decision {
-	at := p.pools[pool]
-	if len(id) > p.options.MaxIDBytes {
-		return p.decision(at, at.Unrecorded(policy.Oversized))
-	}
-	return p.decision(at, at.Turn(key(id), p.now))
-}
-
-func (p *poolTarget) Together(pool string, ids []string) (ds []policytest.Decision) {
-	for _, id := range ids {
-		ds = append(ds, p.Turn(pool, id))
-	}
-	return ds
-}
-
-func (p *poolTarget) Keyless(pool string) policytest.Decision {
-	return p.decision(p.pools[pool], p.pools[pool].Unrecorded(policy.Keyless))
-}
-
-func (p *poolTarget) Finish(pool, id string) { p.pools[pool].Finish(key(id)) }
-
-func (p *poolTarget) Advance(d time.Duration) { p.now += d.Milliseconds() }
-
-func (p *poolTarget) Sweep() {
-	for _, at := range p.pools {
-		at.Sweep(p.now)
-		at.Forget()
-	}
-}
-
-func (p *poolTarget) Open(pool string, addresses []string) (counts []int) {
-	for _, address := range addresses {
-		n := -1
-		for _, c := range p.pools[pool].List {
-			if c.Address == address && c.State != policy.Removed {
-				n = int(c.Open)
-			}
-		}
-		counts = append(counts, n)
-	}
-	return counts
-}
-
-func (p *poolTarget) decision(at *policy.Pool, d policy.Decision) policytest.Decision {
-	out := policytest.Decision{Reason: d.Reason.String()}
-	if i := at.Index(d.Replica); i >= 0 {
-		out.Address = at.List[i].Address
-	}
-	return out
-}
-
-// key is the key of an id under a secret of zeros.
-func key(id string) policy.Key { return policy.NewKey(policy.Secret{}, []byte(id)) }

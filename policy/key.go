@@ -44,13 +44,9 @@ func AppendScope(dst []byte, value string) []byte {
 func RankAddress(address string) uint64 { return sipHash(0, 0, []byte(address)).Lo }
 
 // score is the rendezvous weight of a replica for a session: the replica with
-// the highest score comes first (Thaler and Ravishankar, 1998). The mix is
-// the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+// the highest score comes first (Thaler and Ravishankar, 1998).
 func score(session, replica uint64) uint64 {
-	x := session ^ bits.RotateLeft64(replica, 32)
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	return mix(session ^ bits.RotateLeft64(replica, 32))
 }
 
 // sipHash is SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012). It is

@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"math/big"
 	"slices"
 
 	"github.com/pinwheel-proxy/pinwheel/policy"
@@ -11,13 +10,16 @@ import (
 // the list of placements, and counts them anew for every question. It shares no
 // code with the package, only its names for states and reasons.
 type oracle struct {
-	timeout    int64
-	capacity   int
+	rules
 	replicas   []oracleReplica // in the order they came
 	lastID     uint32
 	pins       []oraclePin
 	placements []uint32 // replica ids, in order
-	unpinned   int
+	running    []uint32 // replica ids, one for each running request
+	prompts    map[string]oracleHolders
+	random     uint64   // for the next decision
+	turns      []uint32 // replica ids of turns that are not pinned, in order
+	others     []uint32 // of requests without a pin
 }
 
 type oracleReplica struct {
@@ -26,6 +28,26 @@ type oracleReplica struct {
 	rank    uint64
 	joining bool
 	gone    bool
+	left    int64 // when it was gone
+	// Health: failures in a row; while it cools (length > 0) from when, and when
+	// its trials were.
+	failures      int
+	since, length int64
+	trials        []int64
+}
+
+// ready is when the replica may take a trial.
+func (c *oracleReplica) ready() int64 {
+	at := c.since
+	for _, t := range c.trials {
+		at = max(at, t)
+	}
+	return at + c.length
+}
+
+// fit reports whether the replica may take a session at now.
+func (c *oracleReplica) fit(now int64) bool {
+	return !c.gone && c.member.State == policy.Active && (c.length == 0 || c.ready() <= now)
 }
 
 type oraclePin struct {
@@ -35,42 +57,108 @@ type oraclePin struct {
 }
 
 // apply follows the members; the order of the list matters only to new ids.
-func (o *oracle) apply(members []policy.Member) {
+func (o *oracle) apply(members []policy.Member, now int64) {
 	busy := len(o.pins) > 0
 	listed := map[string]policy.Member{}
 	for _, m := range members {
 		listed[m.Address] = m
 	}
 	present := map[string]bool{}
-	for i := range o.replicas {
+	var back []int
+	for i := len(o.replicas) - 1; i >= 0; i-- {
 		c := &o.replicas[i]
-		if c.gone {
-			continue
-		}
 		m, ok := listed[c.member.Address]
-		if !ok {
-			c.gone, c.joining = true, false
+		if c.gone && (present[c.member.Address] || !ok || c.left+o.grace <= now) {
 			continue
 		}
-		c.member, present[m.Address] = m, true
+		if !ok {
+			c.gone, c.joining, c.left = true, false, now
+			continue
+		}
+		if m.State == policy.Active && (c.gone || c.member.State != policy.Active) {
+			back = append(back, i)
+		}
+		c.gone, c.member, present[m.Address] = false, m, true
 	}
 	for _, m := range members {
 		if !present[m.Address] {
 			o.lastID++
-			o.replicas = append(o.replicas, oracleReplica{o.lastID, m, policy.RankAddress(m.Address), busy, false})
+			o.replicas = append(o.replicas, oracleReplica{id: o.lastID, member: m, rank: policy.RankAddress(m.Address), joining: busy})
 		}
+	}
+	var settled []bool
+	for _, i := range back {
+		o.replicas[i].joining = true
+	}
+	for _, i := range back {
+		settled = append(settled, o.level(&o.replicas[i]))
+	}
+	for n, i := range back {
+		o.replicas[i].joining = !settled[n]
 	}
 }
 
-// forget drops what is gone and holds no pin.
-func (o *oracle) forget() {
+// forget drops what is gone, holds no pin and cannot come back.
+func (o *oracle) forget(now int64) {
 	var left []oracleReplica
 	for _, c := range o.replicas {
-		if !c.gone || o.count(c.id) > 0 {
+		if !c.gone || o.count(c.id) > 0 || now < c.left+o.grace {
 			left = append(left, c)
 		}
 	}
 	o.replicas = left
+}
+
+func (o *oracle) byID(id uint32) *oracleReplica {
+	for i := range o.replicas {
+		if o.replicas[i].id == id && !o.replicas[i].gone {
+			return &o.replicas[i]
+		}
+	}
+	return nil
+}
+
+func (o *oracle) fail(id uint32, began, now int64) {
+	c := o.byID(id)
+	switch {
+	case c == nil:
+	case c.length == 0:
+		if c.failures++; c.failures >= int(o.health.Failures) {
+			c.failures, c.since, c.length = 0, now, o.health.Cooldown
+		}
+	case began >= c.ready(), len(c.trials) > 0 && began > c.since:
+		c.since, c.length, c.trials = now, min(2*c.length, o.health.MaxCooldown), nil
+	}
+}
+
+func (o *oracle) succeed(id uint32, began, now int64) {
+	c := o.byID(id)
+	if c == nil || c.length > 0 && began <= c.since {
+		return
+	}
+	cooled, panicked := c.length > 0, o.panics(now)
+	c.failures, c.length, c.trials = 0, 0, nil
+	if !cooled {
+		return
+	}
+	if panicked {
+		// All are well until they fail once more, and none joins anew.
+		for i := range o.replicas {
+			if e := &o.replicas[i]; e.length > 0 {
+				e.failures, e.length, e.trials = 65534, 0, nil
+			}
+		}
+	} else if c.member.State == policy.Active {
+		c.joining = true
+		c.joining = !o.level(c)
+	}
+}
+
+// try records a trial where one is due.
+func (o *oracle) try(c *oracleReplica, now int64) {
+	if c.length > 0 && c.ready() <= now {
+		c.trials = append(c.trials, now)
+	}
 }
 
 func (o *oracle) count(id uint32) (n int64) {
@@ -83,58 +171,69 @@ func (o *oracle) count(id uint32) (n int64) {
 }
 
 // eligible lists the replicas that may take a session.
-func (o *oracle) eligible() (list []*oracleReplica) {
-	for i := range o.replicas {
-		if c := &o.replicas[i]; !c.gone && c.member.State == policy.Active {
-			list = append(list, c)
+func (o *oracle) eligible(now int64) (list []*oracleReplica) {
+	for _, all := range []bool{false, true} {
+		for i := range o.replicas {
+			if c := &o.replicas[i]; c.fit(now) || all && !c.gone {
+				list = append(list, c)
+			}
 		}
-	}
-	for i := range o.replicas {
-		if c := &o.replicas[i]; !c.gone && c.member.State != policy.Active && !o.someoneActive() {
-			list = append(list, c)
+		if len(list) > 0 {
+			break
 		}
 	}
 	return list
 }
 
-func (o *oracle) someoneActive() bool {
-	for _, c := range o.replicas {
-		if !c.gone && c.member.State == policy.Active {
-			return true
+// panics reports that nobody is fit.
+func (o *oracle) panics(now int64) bool {
+	for i := range o.replicas {
+		if o.replicas[i].fit(now) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // ago says how many placements back the replica was chosen: 1 for the last, 0
 // for never.
-func (o *oracle) ago(id uint32) int64 {
-	for i := len(o.placements) - 1; i >= 0; i-- {
-		if o.placements[i] == id {
-			return int64(len(o.placements) - i)
+func (o *oracle) ago(id uint32) int64 { return ago(o.placements, id) }
+
+func ago(choices []uint32, id uint32) int64 {
+	for i := len(choices) - 1; i >= 0; i-- {
+		if choices[i] == id {
+			return int64(len(choices) - i)
 		}
 	}
 	return 0
 }
 
-// load is open sessions per weight without the session that is about to leave.
-func (o *oracle) load(c *oracleReplica, leaving uint32) *big.Rat {
+// load is the replica's open sessions without the one that is about to leave.
+func (o *oracle) load(c *oracleReplica, leaving uint32) int64 {
 	n := o.count(c.id)
 	if c.id == leaving {
 		n--
 	}
-	return big.NewRat(n, int64(c.member.Weight))
+	return n
 }
+
+// compare is the order of a/b to c/d.
+func compare(a int64, b uint32, c int64, d uint32) int64 { return a*int64(d) - c*int64(b) }
 
 // better orders two replicas for the session: least loaded, longest ago (never is
 // longest), highest rendezvous score.
 func (o *oracle) better(a, b *oracleReplica, session string, leaving uint32) bool {
-	if c := o.load(a, leaving).Cmp(o.load(b, leaving)); c != 0 {
+	if c := compare(o.load(a, leaving), a.member.Weight, o.load(b, leaving), b.member.Weight); c != 0 {
 		return c < 0
 	}
 	if x, y := o.ago(a.id), o.ago(b.id); x != y {
 		return x == 0 || y != 0 && x > y
 	}
+	return higher(a, b, session)
+}
+
+// higher orders two replicas by rendezvous score.
+func higher(a, b *oracleReplica, session string) bool {
 	rank := key(session).Rank
 	if x, y := mixed(rank, a.rank), mixed(rank, b.rank); x != y {
 		return x > y
@@ -154,54 +253,43 @@ func mixed(session, replica uint64) uint64 {
 	return z
 }
 
-// fair reports whether c, if it joins, may have one more placement: not more
-// than two in every total/weight.
-func (o *oracle) fair(c *oracleReplica, among []*oracleReplica) bool {
-	total := int64(0)
-	for _, e := range among {
-		total += int64(e.member.Weight)
-	}
-	ago := o.ago(c.id)
-	return !c.joining || ago == 0 || big.NewRat(2*ago, 1).Cmp(big.NewRat(total, int64(c.member.Weight))) >= 0
-}
-
-func (o *oracle) place(session string, leaving uint32) *oracleReplica {
-	all := o.eligible()
-	var fair []*oracleReplica
-	for _, c := range all {
-		if o.fair(c, all) {
-			fair = append(fair, c)
+// best returns the replica that better puts first, nil of none.
+func best(list []*oracleReplica, better func(a, b *oracleReplica) bool) (first *oracleReplica) {
+	for _, c := range list {
+		if first == nil || better(c, first) {
+			first = c
 		}
 	}
-	if len(fair) == 0 {
-		fair = all
-	}
-	var best *oracleReplica
-	for _, c := range fair {
-		if best == nil || o.better(c, best, session, leaving) {
-			best = c
-		}
-	}
-	return best
+	return first
 }
 
-// settle ends c's joining once some settled active replica is no more loaded, or
+func where(list []*oracleReplica, keep func(*oracleReplica) bool) (kept []*oracleReplica) {
+	for _, c := range list {
+		if keep(c) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// settle ends c's joining once it is level.
+func (o *oracle) settle(c *oracleReplica) { c.joining = c.joining && !o.level(c) }
+
+// level reports that some settled active replica is no more loaded than c, or
 // there is none.
-func (o *oracle) settle(c *oracleReplica) {
+func (o *oracle) level(c *oracleReplica) bool {
 	others := 0
 	for i := range o.replicas {
 		e := &o.replicas[i]
-		if e.gone || e.joining || e.member.State != policy.Active {
+		if e.gone || e.joining || e.length > 0 || e.member.State != policy.Active {
 			continue
 		}
 		others++
-		if o.load(e, 0).Cmp(o.load(c, 0)) <= 0 {
-			c.joining = false
+		if compare(o.load(e, 0), e.member.Weight, o.load(c, 0), c.member.Weight) <= 0 {
+			return true
 		}
 	}
-	if others == 0 {
-		c.joining = false
-	}
+	return others == 0
 }
 
 func (o *oracle) pinOf(session string) *oraclePin {
@@ -238,20 +326,22 @@ func (o *oracle) verdict(p *oraclePin, now int64) policy.Reason {
 	if now >= p.seen+o.timeout {
 		return policy.Expired
 	}
-	for _, c := range o.replicas {
-		if c.id != p.replica || c.gone {
-			continue
-		}
-		if c.member.State == policy.Unhealthy && o.someoneActive() {
-			return policy.FailoverUnhealthy
-		}
+	c := o.byID(p.replica)
+	switch {
+	case c == nil:
+		return policy.FailoverRemoved
+	case o.panics(now), c.member.State == policy.Active && c.length == 0,
+		c.member.State == policy.Draining && (c.length == 0 || c.ready() <= now):
 		return policy.Pinned
 	}
-	return policy.FailoverRemoved
+	return policy.FailoverUnhealthy
 }
 
-func (o *oracle) turn(session string, now int64) policy.Decision {
-	old, reason, leaving := o.pinOf(session), policy.Placed, uint32(0)
+func (o *oracle) turn(session, prompt string, now int64) policy.Decision {
+	if !o.pinning() {
+		return o.loose(session, policy.Placed, now, &o.turns)
+	}
+	old, reason, leaving, panicked := o.pinOf(session), policy.Placed, uint32(0), o.panics(now)
 	if old != nil {
 		reason, leaving = o.verdict(old, now), old.replica
 	}
@@ -260,16 +350,17 @@ func (o *oracle) turn(session string, now int64) policy.Decision {
 		if now-old.seen > o.timeout/16 {
 			old.seen = now
 		}
-		return policy.Decision{Replica: old.replica, Reason: reason}
+		return policy.Decision{Replica: old.replica, Reason: reason, Panic: panicked}
 	}
 	if old == nil && len(o.pins) >= o.capacity && o.sweep(now) == 0 {
-		return o.unrecorded(policy.TableFull)
+		return o.unrecorded(session, policy.TableFull, now)
 	}
-	c := o.place(session, leaving)
+	c := o.place(session, prompt, leaving, now)
 	if c == nil {
 		return policy.Decision{Reason: policy.NoReplica}
 	}
 	// The new place is taken before the old one is given up.
+	o.try(c, now)
 	o.placements = append(o.placements, c.id)
 	o.pins = append(o.pins, oraclePin{session, c.id, now})
 	o.settle(c)
@@ -277,25 +368,26 @@ func (o *oracle) turn(session string, now int64) policy.Decision {
 		i := slices.IndexFunc(o.pins, func(p oraclePin) bool { return p.session == session })
 		o.pins = slices.Delete(o.pins, i, i+1)
 	}
-	return policy.Decision{Replica: c.id, Reason: reason}
+	o.learn(prompt, c.id)
+	return policy.Decision{Replica: c.id, Reason: reason, Panic: panicked}
 }
 
-func (o *oracle) unrecorded(reason policy.Reason) policy.Decision {
-	all := o.eligible()
-	var least []*oracleReplica
-	for _, c := range all {
-		isLeast := true
-		for _, e := range all {
-			isLeast = isLeast && o.load(c, 0).Cmp(o.load(e, 0)) <= 0
-		}
-		if isLeast {
-			least = append(least, c)
-		}
+// unrecorded decides a request without a pin; session is empty where there is none.
+func (o *oracle) unrecorded(session string, reason policy.Reason, now int64) policy.Decision {
+	return o.loose(session, reason, now, &o.others)
+}
+
+// loose is a decision of which nothing is recorded but a trial.
+func (o *oracle) loose(session string, reason policy.Reason, now int64, before *[]uint32) policy.Decision {
+	panicked := o.panics(now)
+	var c *oracleReplica
+	if all := o.eligible(now); len(all) > 0 {
+		c = o.pick(all, session, *before)
 	}
-	if len(least) == 0 {
+	if c == nil {
 		return policy.Decision{Reason: policy.NoReplica}
 	}
-	c := least[o.unpinned%len(least)]
-	o.unpinned++
-	return policy.Decision{Replica: c.id, Reason: reason}
+	o.try(c, now)
+	*before = append(*before, c.id)
+	return policy.Decision{Replica: c.id, Reason: reason, Panic: panicked}
 }

@@ -15,9 +15,10 @@ type Reason uint8
 const (
 	// Pinned: the session's own replica.
 	Pinned Reason = iota
-	// Placed: a new session, on the replica that the policy chose.
+	// Placed: on the replica that the policy chose for a new session, or for a
+	// turn if the policy does not pin.
 	Placed
-	// FailoverUnhealthy: placed anew, the old replica cannot serve.
+	// FailoverUnhealthy: placed anew, the old replica is unhealthy or cools down.
 	FailoverUnhealthy
 	// FailoverRemoved: placed anew, the old replica is no longer a member.
 	FailoverRemoved
@@ -62,7 +63,7 @@ func Judge(p Pin, r *Replicas, now, timeout int64) Reason {
 	switch {
 	case i < 0 || r.List[i].State == Removed:
 		return FailoverRemoved
-	case !keeps(r.List[i].State, r.Panicking()):
+	case !r.List[i].keeps(now, r.Panicking(now)):
 		return FailoverUnhealthy
 	}
 	return Pinned

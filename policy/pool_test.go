@@ -9,14 +9,14 @@ import (
 // pool returns a pool of active replicas of weight 1 with a timeout of 1600 ms.
 func pool(addresses ...string) *policy.Pool {
 	p := &policy.Pool{Timeout: 1600, MaxSessions: 1 << 20}
-	p.Apply(members(addresses...))
+	p.Apply(members(addresses...), 0, 0)
 	return p
 }
 
 // TestTouchKeepsASessionOpen: a turn that lasts longer than the timeout.
 func TestTouchKeepsASessionOpen(t *testing.T) {
 	p := pool("a")
-	p.Turn(key("s1"), 0)
+	p.Turn(key("s1"), nil, 0)
 	p.Touch(key("s1"), 1500)
 	p.Touch(key("nobody"), 1500)
 	if n := p.Sweep(3000); n != 0 || p.Sessions() != 1 {
@@ -31,20 +31,20 @@ func TestTouchKeepsASessionOpen(t *testing.T) {
 // ends the session by as much earlier, never later.
 func TestTurnsAreRecordedCoarsely(t *testing.T) {
 	p := pool("a")
-	p.Turn(key("s1"), 0)
-	p.Turn(key("s1"), 100) // A sixteenth: not recorded.
-	if d := p.Turn(key("s1"), 1600); d.Reason != policy.Expired {
+	p.Turn(key("s1"), nil, 0)
+	p.Turn(key("s1"), nil, 100) // A sixteenth: not recorded.
+	if d := p.Turn(key("s1"), nil, 1600); d.Reason != policy.Expired {
 		t.Errorf("%v", d.Reason)
 	}
-	p.Turn(key("s1"), 1701)
-	if d := p.Turn(key("s1"), 1701+1599); d.Reason != policy.Pinned {
+	p.Turn(key("s1"), nil, 1701)
+	if d := p.Turn(key("s1"), nil, 1701+1599); d.Reason != policy.Pinned {
 		t.Errorf("%v", d.Reason)
 	}
 }
 
 func TestFinishReportsWhetherOpen(t *testing.T) {
 	p := pool("a")
-	p.Turn(key("s1"), 0)
+	p.Turn(key("s1"), nil, 0)
 	if p.Finish(key("s2")) || !p.Finish(key("s1")) || p.Finish(key("s1")) {
 		t.Error("finish of s2, s1, s1 again")
 	}
@@ -53,11 +53,11 @@ func TestFinishReportsWhetherOpen(t *testing.T) {
 func TestFullTable(t *testing.T) {
 	p := pool("a", "b")
 	p.MaxSessions = 2
-	p.Turn(key("s1"), 0)
-	p.Turn(key("s2"), 800)
+	p.Turn(key("s1"), nil, 0)
+	p.Turn(key("s2"), nil, 800)
 	placements := p.Placements
 	for _, want := range []policy.Reason{policy.TableFull, policy.TableFull} {
-		if d := p.Turn(key("s3"), 1599); d.Reason != want || d.Replica == 0 {
+		if d := p.Turn(key("s3"), nil, 1599); d.Reason != want || d.Replica == 0 {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -65,13 +65,13 @@ func TestFullTable(t *testing.T) {
 		t.Error("a request without a pin counts as a placement")
 	}
 	// s1 is idle now: a session that returns needs no room, a new one makes it.
-	if d := p.Turn(key("s3"), 1600); d.Reason != policy.Placed || p.Sessions() != 2 {
+	if d := p.Turn(key("s3"), nil, 1600); d.Reason != policy.Placed || p.Sessions() != 2 {
 		t.Errorf("%+v, %d sessions", d, p.Sessions())
 	}
-	if d := p.Turn(key("s1"), 1600); d.Reason != policy.TableFull {
+	if d := p.Turn(key("s1"), nil, 1600); d.Reason != policy.TableFull {
 		t.Errorf("%+v", d)
 	}
-	if d := p.Turn(key("s2"), 1600); d.Reason != policy.Pinned {
+	if d := p.Turn(key("s2"), nil, 1600); d.Reason != policy.Pinned {
 		t.Errorf("%+v", d)
 	}
 }
@@ -80,11 +80,11 @@ func TestPoolWithoutMembers(t *testing.T) {
 	p := pool()
 	p.MaxSessions = 1
 	for range 2 {
-		if d := p.Turn(key("s1"), 0); d != (policy.Decision{Replica: 0, Reason: policy.NoReplica}) || p.Sessions() != 0 {
+		if d := p.Turn(key("s1"), nil, 0); d != (policy.Decision{Replica: 0, Reason: policy.NoReplica}) || p.Sessions() != 0 {
 			t.Errorf("%+v", d)
 		}
 	}
-	if d := p.Unrecorded(policy.Oversized); d != (policy.Decision{Replica: 0, Reason: policy.NoReplica}) {
+	if d := p.Unrecorded(policy.Key{}, policy.Oversized, 0); d != (policy.Decision{Replica: 0, Reason: policy.NoReplica}) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -98,7 +98,7 @@ func TestIDsOfAllBytes(t *testing.T) {
 			if round == 1 {
 				want = policy.Pinned
 			}
-			if d := p.Turn(key(string([]byte{'x', byte(b)})), 0); d.Reason != want {
+			if d := p.Turn(key(string([]byte{'x', byte(b)})), nil, 0); d.Reason != want {
 				t.Fatalf("byte %#x: %v", b, d.Reason)
 			}
 		}

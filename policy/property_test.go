@@ -1,8 +1,8 @@
 package policy_test
 
 import (
+	"flag"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -10,113 +10,61 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
-// step is one thing that happens to a pool; a history is data, so that a failing
-// one can be shortened.
-type step struct {
-	op      string // turn keyless finish advance sweep forget apply
-	session string
-	ms      int64
-	members []policy.Member
-}
+var steps = flag.Int("steps", 1_000_000, "random steps of all policies together against the oracle")
 
-func (s step) String() string {
-	switch s.op {
-	case "advance":
-		return fmt.Sprintf("advance %d", s.ms)
-	case "apply":
-		var ms []string
-		for _, m := range s.members {
-			ms = append(ms, fmt.Sprintf("%s:%v*%d", m.Address, m.State, m.Weight))
-		}
-		return "apply " + strings.Join(ms, " ")
+// variants are the rules that histories are played under.
+var variants = func() (all []rules) {
+	health := policy.HealthRule{Failures: 2, Cooldown: 100, MaxCooldown: 350}
+	options := policy.Options{LoadFactor: 1.25, Threshold: 0.3, BalanceAbs: 2, BalanceRel: 1.5}
+	for _, name := range policy.Names() {
+		all = append(all, rules{policy: name, options: options, health: health, grace: 300})
 	}
-	return strings.TrimSpace(s.op + " " + s.session)
-}
+	all[0].grace, all[0].health = 0, policy.HealthRule{}
+	all = append(all, rules{policy: "consistent_hash", health: health})
+	all = append(all, rules{policy: "sticky_least_loaded", health: policy.HealthRule{Failures: 1, Cooldown: 50, MaxCooldown: 50}, grace: 1})
+	return all
+}()
 
-const (
-	propertyTimeout  = 1600
-	propertySessions = 24
-	propertyCapacity = 16
-)
-
-func randomStep(r *rand.Rand, members []policy.Member) step {
-	session := fmt.Sprint("s", r.IntN(propertySessions))
-	switch n := r.IntN(100); {
-	case n < 60:
-		return step{op: "turn", session: session}
-	case n < 66:
-		return step{op: "keyless"}
-	case n < 78:
-		return step{op: "finish", session: session}
-	case n < 86:
-		// Around a sixteenth of the timeout, around the timeout, and between.
-		around := []int64{1, 99, 100, 101, 700, 1599, 1600}
-		return step{op: "advance", ms: around[r.IntN(len(around))]}
-	case n < 89:
-		return step{op: "sweep"}
-	case n < 92:
-		return step{op: "forget"}
-	}
-	return step{op: "apply", members: changed(r, members)}
-}
-
-// changed returns the members after one change: a replica comes, goes, or gets
-// another state or weight; the list is shuffled.
-func changed(r *rand.Rand, members []policy.Member) []policy.Member {
-	ms := slices.Clone(members)
-	name := string(rune('a' + r.IntN(7)))
-	i := slices.IndexFunc(ms, func(m policy.Member) bool { return m.Address == name })
-	switch {
-	case i < 0:
-		ms = append(ms, policy.Member{Address: name, Weight: 1 + uint32(r.IntN(3))})
-	case r.IntN(3) == 0:
-		ms = slices.Delete(ms, i, i+1)
-	case r.IntN(4) == 0:
-		ms[i].Weight = 1 + uint32(r.IntN(3))
-	default:
-		ms[i].State = policy.State(r.IntN(3))
-	}
-	r.Shuffle(len(ms), func(i, j int) { ms[i], ms[j] = ms[j], ms[i] })
-	return ms
-}
-
-func randomHistory(seed uint64, n int) []step {
-	r := rand.New(rand.NewPCG(seed, 0))
-	var members []policy.Member
-	var steps []step
-	for range 1 + r.IntN(5) {
-		members = changed(r, members)
-	}
-	steps = append(steps, step{op: "apply", members: members})
-	for len(steps) < n {
-		s := randomStep(r, members)
-		if s.op == "apply" {
-			members = s.members
-		}
-		steps = append(steps, s)
-	}
-	return steps
-}
-
-// TestPoolAgainstOracle compares every decision of 200,000 steps, in histories
+// TestPoolAgainstOracle compares every decision of a million steps, in histories
 // of 400, with the oracle's, and checks the invariants after each step.
 func TestPoolAgainstOracle(t *testing.T) {
-	const histories, length = 500, 400
-	reasons := map[policy.Reason]int{}
-	for seed := range uint64(histories) {
-		steps := randomHistory(seed, length)
-		if err := replay(steps, reasons); err != nil {
-			steps, err = shortest(steps, err)
-			t.Fatalf("seed %d: %v\nafter:\n%s", seed, err, lines(steps))
-		}
+	const length = 400
+	for v, rules := range variants {
+		t.Run(fmt.Sprint(v, " ", rules.policy), func(t *testing.T) {
+			seen := map[policy.Decision]int{}
+			for n := range *steps / length / len(variants) {
+				seed := uint64(v<<32 + n)
+				steps := randomHistory(seed, length)
+				if err := replay(rules, steps, seen); err != nil {
+					steps, err = shortest(rules, steps, err)
+					t.Fatalf("seed %d: %v\nafter:\n%s", seed, err, lines(steps))
+				}
+			}
+			reached(t, rules, seen)
+		})
 	}
-	// A generator that never gets somewhere proves nothing about it.
-	for _, reason := range []policy.Reason{
-		policy.Pinned, policy.Placed, policy.FailoverUnhealthy, policy.FailoverRemoved,
-		policy.Expired, policy.Keyless, policy.TableFull, policy.NoReplica,
-	} {
-		if reasons[reason] < 50 {
-			t.Errorf("only %d decisions were %v", reasons[reason], reason)
+}
+
+// reached fails if the generator never gets somewhere: that proves nothing then.
+func reached(t *testing.T, rules rules, seen map[policy.Decision]int) {
+	want := []policy.Reason{policy.Placed, policy.Keyless, policy.NoReplica}
+	if (&oracle{rules: rules}).pinning() {
+		want = append(want, policy.Pinned, policy.FailoverUnhealthy, policy.FailoverRemoved, policy.Expired, policy.TableFull)
+	}
+	for _, reason := range want {
+		for _, panicked := range []bool{false, true} {
+			n := 0
+			for d, count := range seen {
+				if d.Reason == reason && d.Panic == panicked {
+					n += count
+				}
+			}
+			// Nobody fails over for health while all are used, and a full table is
+			// rare enough.
+			impossible := panicked && (reason == policy.FailoverUnhealthy || reason == policy.NoReplica || reason == policy.TableFull)
+			if n < 20 && !impossible && *steps >= 500_000 {
+				t.Errorf("only %d decisions were %v, panic %v", n, reason, panicked)
+			}
 		}
 	}
 }
@@ -130,12 +78,12 @@ func lines(steps []step) string {
 }
 
 // shortest removes steps while what is left still fails.
-func shortest(steps []step, err error) ([]step, error) {
+func shortest(rules rules, steps []step, err error) ([]step, error) {
 	for size := len(steps) / 2; size > 0; {
 		removed := false
 		for from := 0; from+size <= len(steps); {
 			less := slices.Delete(slices.Clone(steps), from, from+size)
-			if e := replay(less, map[policy.Reason]int{}); e != nil {
+			if e := replay(rules, less, map[policy.Decision]int{}); e != nil {
 				steps, err, removed = less, e, true
 			} else {
 				from += size
@@ -149,47 +97,117 @@ func shortest(steps []step, err error) ([]step, error) {
 }
 
 // replay drives a pool and the oracle through the steps.
-func replay(steps []step, reasons map[policy.Reason]int) error {
-	p := &policy.Pool{Timeout: propertyTimeout, MaxSessions: propertyCapacity}
-	o := &oracle{timeout: propertyTimeout, capacity: propertyCapacity}
-	w := watch{pool: p, turns: map[string]turn{}}
-	var now int64
+func replay(rules rules, steps []step, seen map[policy.Decision]int) error {
+	rules.timeout, rules.capacity = propertyTimeout, propertyCapacity
+	chosen, err := policy.New(rules.policy, rules.options)
+	if err != nil {
+		return err
+	}
+	x := newPair(rules, chosen)
+	w := watch{pool: x.pool, turns: map[string]turn{}}
 	for _, s := range steps {
-		var got, want any
-		switch s.op {
-		case "turn":
-			d := p.Turn(key(s.session), now)
-			reasons[d.Reason]++
-			if err := w.unmoved(s.session, d, now); err != nil {
-				return err
-			}
-			got, want = d, o.turn(s.session, now)
-		case "keyless":
-			d := p.Unrecorded(policy.Keyless)
-			reasons[d.Reason]++
-			got, want = d, o.unrecorded(policy.Keyless)
-		case "finish":
-			got, want = p.Finish(key(s.session)), o.finish(s.session)
-			delete(w.turns, s.session)
-		case "advance":
-			now += s.ms
-		case "sweep":
-			got, want = p.Sweep(now), o.sweep(now)
-		case "forget":
-			p.Forget()
-			o.forget()
-		case "apply":
-			p.Apply(s.members)
-			o.apply(s.members)
-		}
-		if got != want {
+		if got, want := x.do(s); got != want {
 			return fmt.Errorf("%v: got %v, the oracle says %v", s, got, want)
+		} else if d, ok := got.(policy.Decision); ok {
+			seen[policy.Decision{Reason: d.Reason, Panic: d.Panic}]++
+			if s.op == "turn" && chosen.Pins() {
+				if err := w.unmoved(s.name, d, x.now); err != nil {
+					return err
+				}
+			}
 		}
-		if err := invariants(p, o); err != nil {
+		if s.op == "finish" {
+			delete(w.turns, s.name)
+		}
+		if err := invariants(x.pool, x.oracle); err != nil {
 			return fmt.Errorf("%v: %w", s, err)
 		}
 	}
 	return nil
+}
+
+// pair is a pool and the oracle that lives through the same.
+type pair struct {
+	pool   *policy.Pool
+	oracle *oracle
+	now    int64
+}
+
+func newPair(rules rules, chosen policy.Policy) *pair {
+	return &pair{
+		pool:   &policy.Pool{Policy: chosen, Prefixes: policy.NewPrefixIndex(1 << 14), Timeout: propertyTimeout, MaxSessions: propertyCapacity},
+		oracle: &oracle{rules: rules, prompts: map[string]oracleHolders{}},
+	}
+}
+
+// do takes one step and returns what both say.
+func (x *pair) do(s step) (got, want any) {
+	p, o, now := x.pool, x.oracle, x.now
+	o.random = mixed(p.Seed+0x9e3779b97f4a7c15, 0)
+	switch s.op {
+	case "turn":
+		text := prompt(s.blocks)
+		return p.Turn(key(s.name), promptOf(text), now), o.turn(s.name, text, now)
+	case "keyless":
+		return p.Unrecorded(policy.Key{}, policy.Keyless, now), o.unrecorded("", policy.Keyless, now)
+	case "finish":
+		return p.Finish(key(s.name)), o.finish(s.name)
+	case "advance":
+		x.now += s.ms
+	case "sweep":
+		return p.Sweep(now), o.sweep(now)
+	case "forget":
+		p.Forget(now, o.grace)
+		o.forget(now)
+	case "apply":
+		p.Apply(s.members, now, o.grace)
+		o.apply(s.members, now)
+	case "fail", "ok", "begin", "end":
+		if id := idOf(&p.Replicas, s.name); id > 0 {
+			x.event(s, id)
+		}
+	}
+	return nil, nil
+}
+
+// event is something that a replica did.
+func (x *pair) event(s step, id uint32) {
+	switch o := x.oracle; s.op {
+	case "fail":
+		if x.pool.Fail(id, x.now-s.ms, x.now, o.health); o.health.Failures > 0 {
+			o.fail(id, x.now-s.ms, x.now)
+		}
+	case "ok":
+		x.pool.Succeed(id, x.now-s.ms, x.now)
+		o.succeed(id, x.now-s.ms, x.now)
+	case "begin":
+		x.pool.Begin(id)
+		o.running = append(o.running, id)
+	case "end":
+		x.pool.End(id)
+		if i := slices.Index(o.running, id); i >= 0 {
+			o.running = slices.Delete(o.running, i, i+1)
+		}
+	}
+}
+
+// idOf returns the id of the member with that address, 0 if there is none.
+func idOf(r *policy.Replicas, address string) uint32 {
+	for _, c := range r.List {
+		if c.Address == address && c.State != policy.Removed {
+			return c.ID
+		}
+	}
+	return 0
+}
+
+// promptOf reads a prompt in two pieces.
+func promptOf(text string) *policy.Prompt {
+	p := &policy.Prompt{}
+	p.Reset(7)
+	p.Write([]byte(text[:len(text)/3]))
+	p.Write([]byte(text[len(text)/3:]))
+	return p
 }
 
 func list(p *policy.Pool) string {
@@ -212,7 +230,8 @@ func invariants(p *policy.Pool, o *oracle) error {
 	taken := map[string]bool{}
 	for i, c := range p.List {
 		want := o.replicas[i]
-		if c.ID != want.id || c.Address != want.member.Address || (c.State == policy.Removed) != want.gone || c.Joining != want.joining {
+		if c.ID != want.id || c.Address != want.member.Address || (c.State == policy.Removed) != want.gone || c.Joining != want.joining ||
+			c.Health.Cooldown != want.length || c.Health.Cooling() && c.Health.Until != want.ready() || int(c.Health.Failures) != want.failures {
 			return fmt.Errorf("replica %d is %+v, want %+v", i, c, want)
 		}
 		if int64(c.Open) != o.count(c.ID) {
@@ -250,7 +269,7 @@ func (w watch) unmoved(session string, d policy.Decision, now int64) error {
 		return nil
 	}
 	i := w.pool.Index(last.replica)
-	serves := i >= 0 && (w.pool.List[i].State == policy.Active || w.pool.List[i].State == policy.Draining)
+	serves := i >= 0 && (w.pool.List[i].Condition() == policy.Active || w.pool.List[i].Condition() == policy.Draining)
 	if serves && (d.Reason != policy.Pinned || d.Replica != last.replica) {
 		return fmt.Errorf("%s went from %d to %d, %v, though it is well", session, last.replica, d.Replica, d.Reason)
 	}

@@ -19,7 +19,7 @@ func members(addresses ...string) (ms []policy.Member) {
 func replicas(open ...uint32) *policy.Replicas {
 	r := &policy.Replicas{}
 	for i, n := range open {
-		r.Apply(members(append(addresses(r), string(rune('a'+i)))...))
+		r.Apply(members(append(addresses(r), string(rune('a'+i)))...), 0, 0)
 		r.List[i].Open = n
 		r.List[i].Joining = false
 	}
@@ -35,18 +35,18 @@ func addresses(r *policy.Replicas) (as []string) {
 
 func TestApply(t *testing.T) {
 	r := &policy.Replicas{}
-	if !r.Apply(members("a", "b")) || r.List[0].ID != 1 || r.List[1].ID != 2 || r.NextID != 3 {
+	if !r.Apply(members("a", "b"), 0, 0) || r.List[0].ID != 1 || r.List[1].ID != 2 || r.NextID != 3 {
 		t.Fatalf("%+v", r)
 	}
-	r.Reserve(0)
+	r.Reserve(0, 0)
 	before := slices.Clone(r.List)
-	if r.Apply(members("b", "a")) || !slices.Equal(r.List, before) {
+	if r.Apply(members("b", "a"), 0, 0) || !slices.Equal(r.List, before) {
 		t.Errorf("another order changed %+v to %+v", before, r.List)
 	}
 
 	ms := members("a", "b")
 	ms[0].Weight, ms[1].State = 7, policy.Draining
-	if !r.Apply(ms) {
+	if !r.Apply(ms, 0, 0) {
 		t.Error("another weight and another state changed nothing")
 	}
 	want := before[0]
@@ -55,36 +55,36 @@ func TestApply(t *testing.T) {
 		t.Errorf("got %+v", r.List)
 	}
 
-	if !r.Apply(members("a")) || r.List[1].State != policy.Removed {
+	if !r.Apply(members("a"), 0, 0) || r.List[1].State != policy.Removed {
 		t.Errorf("b is not removed: %+v", r.List)
 	}
-	if r.Apply(members("a")) {
+	if r.Apply(members("a"), 0, 0) {
 		t.Error("the same members changed something")
 	}
-	if !r.Apply(members("b", "a")) || len(r.List) != 3 || r.List[2].ID != 3 || r.List[2].Address != "b" {
+	if !r.Apply(members("b", "a"), 0, 0) || len(r.List) != 3 || r.List[2].ID != 3 || r.List[2].Address != "b" {
 		t.Errorf("b came back as %+v", r.List)
 	}
 }
 
 func TestForget(t *testing.T) {
 	r := replicas(1, 0, 0)
-	r.Apply(members("c"))
-	if !r.Forget() || !slices.Equal(addresses(r), []string{"a", "c"}) {
+	r.Apply(members("c"), 0, 0)
+	if !r.Forget(0, 0) || !slices.Equal(addresses(r), []string{"a", "c"}) {
 		t.Errorf("%+v", r)
 	}
-	if r.Forget() {
+	if r.Forget(0, 0) {
 		t.Error("forgot a replica that holds a session")
 	}
 	r.Return(1, 1)
-	if !r.Forget() || r.Index(1) != -1 || r.Index(3) != 0 {
+	if !r.Forget(0, 0) || r.Index(1) != -1 || r.Index(3) != 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestIndex(t *testing.T) {
 	r := replicas(0, 0, 0, 0)
-	r.Apply(members("b", "d"))
-	r.Forget()
+	r.Apply(members("b", "d"), 0, 0)
+	r.Forget(0, 0)
 	for id, want := range []int{-1, -1, 0, -1, 1, -1} {
 		if got := r.Index(uint32(id)); got != want {
 			t.Errorf("id %d at %d, want %d", id, got, want)
@@ -111,8 +111,8 @@ func TestReturnStopsAtZero(t *testing.T) {
 
 func TestReserve(t *testing.T) {
 	r := replicas(0, 4)
-	r.Reserve(1)
-	r.Reserve(0)
+	r.Reserve(1, 0)
+	r.Reserve(0, 0)
 	if r.Placements != 2 || r.Open() != 6 || r.List[0].LastChosen != 2 || r.List[1].LastChosen != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -136,7 +136,7 @@ func TestJoiningEnds(t *testing.T) {
 		{"weight 2", []uint32{3, 3}, func(r *policy.Replicas) { r.List[2].Weight = 2 }, 6},
 	} {
 		r := replicas(c.others...)
-		r.Apply(members(append(addresses(r), "new")...))
+		r.Apply(members(append(addresses(r), "new")...), 0, 0)
 		i := len(c.others)
 		if !r.List[i].Joining {
 			t.Errorf("%s: not joining at first", c.name)
@@ -145,7 +145,7 @@ func TestJoiningEnds(t *testing.T) {
 			c.change(r)
 		}
 		for r.List[i].Joining && r.List[i].Open < 99 {
-			r.Reserve(i)
+			r.Reserve(i, 0)
 		}
 		if r.List[i].Open != c.after {
 			t.Errorf("%s: joined after %d placements, want %d", c.name, r.List[i].Open, c.after)
@@ -155,16 +155,16 @@ func TestJoiningEnds(t *testing.T) {
 
 func TestJoiningBegins(t *testing.T) {
 	r := replicas(0, 0)
-	r.Apply(members("a", "b", "c"))
+	r.Apply(members("a", "b", "c"), 0, 0)
 	if r.List[2].Joining {
 		t.Error("joining an idle pool")
 	}
-	r.Reserve(0)
-	r.Apply(members("a", "b", "c", "d"))
+	r.Reserve(0, 0)
+	r.Apply(members("a", "b", "c", "d"), 0, 0)
 	if !r.List[3].Joining {
 		t.Error("not joining a pool with sessions")
 	}
-	r.Apply(members("a", "b", "c"))
+	r.Apply(members("a", "b", "c"), 0, 0)
 	if r.List[3].Joining {
 		t.Error("joining although removed")
 	}
@@ -182,14 +182,14 @@ func TestPanicking(t *testing.T) {
 		{policy.Removed, policy.Active, false},
 	} {
 		r.List[0].State, r.List[1].State = c.a, c.b
-		if got := r.Panicking(); got != c.want {
+		if got := r.Panicking(0); got != c.want {
 			t.Errorf("%v %v: %v", c.a, c.b, got)
 		}
 	}
 }
 
 func TestStateNames(t *testing.T) {
-	for s, want := range []string{"active", "draining", "unhealthy", "removed", "unknown"} {
+	for s, want := range []string{"active", "draining", "unhealthy", "removed", "cooling", "unknown"} {
 		if got := policy.State(s).String(); got != want {
 			t.Errorf("%d is %q, want %q", s, got, want)
 		}

@@ -4,17 +4,18 @@ package policy
 const MaxSpares = 8
 
 // Spares appends to dst the positions of up to n replicas to try, in order, when
-// the one at position primary cannot be reached: those that may take sessions,
-// in the session's rendezvous order. n is 0..MaxSpares; fewer are returned if the
-// pool has fewer. Cost: O(replicas * n), no allocation beyond dst. Pure.
-func Spares(dst []int, r *Replicas, key Key, primary, n int) []int {
-	panicking := r.Panicking()
+// the one at position primary cannot be reached: those that may take sessions at
+// now, in the session's rendezvous order. One that still has to show that it is
+// well is no spare. n is 0..MaxSpares; fewer are returned if the pool has fewer.
+// Cost: O(replicas * n), no allocation beyond dst. Pure.
+func Spares(dst []int, r *Replicas, key Key, primary, n int, now int64) []int {
+	panicking := r.Panicking(now)
 	n = min(n, MaxSpares)
 	start := len(dst)
 	var scores [MaxSpares]uint64
 	for i := range r.List {
 		c := &r.List[i]
-		if i == primary || !places(c.State, panicking) {
+		if i == primary || !c.places(now, panicking) || c.Health.Cooling() && !panicking {
 			continue
 		}
 		s := score(key.Rank, c.Rank)

@@ -29,7 +29,7 @@ func TestSpares(t *testing.T) {
 		for i, s := range c.states {
 			r.List[i].State = s
 		}
-		got := policy.Spares(nil, r, key("s1"), c.primary, c.n)
+		got := policy.Spares(nil, r, key("s1"), c.primary, c.n, 0)
 		if len(got) != c.want {
 			t.Errorf("%s: %v, want %d", c.name, got, c.want)
 		}
@@ -46,18 +46,18 @@ func TestSpares(t *testing.T) {
 func TestSparesOrder(t *testing.T) {
 	r := replicas(make([]uint32, 12)...)
 	for _, id := range manyIDs(200) {
-		all := policy.Spares(nil, r, key(id), -1, policy.MaxSpares)
+		all := policy.Spares(nil, r, key(id), -1, policy.MaxSpares, 0)
 		for n := range all {
-			if got := policy.Spares(nil, r, key(id), -1, n); !slices.Equal(got, all[:n]) {
+			if got := policy.Spares(nil, r, key(id), -1, n, 0); !slices.Equal(got, all[:n]) {
 				t.Fatalf("%s: %d of %v are %v", id, n, all, got)
 			}
 		}
-		if got := policy.Spares(nil, r, key(id), all[0], 3); !slices.Equal(got, all[1:4]) {
+		if got := policy.Spares(nil, r, key(id), all[0], 3, 0); !slices.Equal(got, all[1:4]) {
 			t.Fatalf("%s: after %d of %v come %v", id, all[0], all, got)
 		}
 		idle := replicas(make([]uint32, 12)...)
 		for _, i := range all {
-			if got := policy.StickyLeastLoaded(idle, key(id), 0); got != i {
+			if got := sticky(idle, key(id), 0); got != i {
 				t.Fatalf("%s: placed on %d, want %d of %v", id, got, i, all)
 			}
 			idle.List[i].State = policy.Unhealthy
@@ -65,9 +65,25 @@ func TestSparesOrder(t *testing.T) {
 	}
 }
 
+// TestSparesAreWell: one that still has to show it is none, unless nobody is.
+func TestSparesAreWell(t *testing.T) {
+	r := replicas(0, 0, 0, 0)
+	for i := range 3 {
+		r.List[i].Health = policy.Health{Cooldown: 10, Until: int64(10 * i)}
+	}
+	if got := policy.Spares(nil, r, key("s1"), -1, 8, 15); !slices.Equal(got, []int{3}) {
+		t.Errorf("got %v", got)
+	}
+	r.List[3].State = policy.Draining
+	r.List[0].Health.Until, r.List[1].Health.Until = 99, 99
+	if got := policy.Spares(nil, r, key("s1"), 0, 8, 15); len(got) != 3 {
+		t.Errorf("in panic %v", got)
+	}
+}
+
 func TestSparesAreAppended(t *testing.T) {
 	dst := append(make([]int, 0, 8), 7)
-	got := policy.Spares(dst, replicas(0, 0, 0), key("s1"), 0, 2)
+	got := policy.Spares(dst, replicas(0, 0, 0), key("s1"), 0, 2, 0)
 	if len(got) != 3 || got[0] != 7 || &got[0] != &dst[0] {
 		t.Errorf("got %v", got)
 	}

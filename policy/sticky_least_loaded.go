@@ -10,44 +10,55 @@ package policy
 // share of placements: an empty newcomer would otherwise take every new session,
 // and all their prefills, until it had caught up.
 //
-// leaving is the id of the replica that the session is about to leave, whose
-// count still holds it; 0 for none. It returns the position in r.List, or -1 if
-// the pool has no member. Cost: O(replicas), no allocation. Pure.
+// A replica whose cool-down is over gets the next session as its trial, however
+// many it has: until it has shown that it is well its own sessions keep leaving.
 //
-// Source: sticky_least_loaded of vllm-project/router#235; the tie rule and the
-// limit for newcomers are ours.
-func StickyLeastLoaded(r *Replicas, key Key, leaving uint32) int {
-	panicking := r.Panicking()
-	if best := r.leastLoaded(key, leaving, panicking, true); best >= 0 {
+// Cost: O(replicas). Source: sticky_least_loaded of vllm-project/router#235; the
+// tie rule, the limit for newcomers and trials are ours.
+type StickyLeastLoaded struct{}
+
+// Pins is true.
+func (StickyLeastLoaded) Pins() bool { return true }
+
+// Unpinned returns one of the replicas with the fewest open sessions.
+func (StickyLeastLoaded) Unpinned(r *Replicas, q Query) int { return fewestOpen(r, q) }
+
+// Choose returns the replica for a new session, or one that leaves q.Leaving.
+func (StickyLeastLoaded) Choose(r *Replicas, q Query) int {
+	if i := r.overdue(q.Now); i >= 0 {
+		return i
+	}
+	panicking := r.Panicking(q.Now)
+	if best := r.leastLoaded(&q, panicking, true); best >= 0 {
 		return best
 	}
-	return r.leastLoaded(key, leaving, panicking, false)
+	return r.leastLoaded(&q, panicking, false)
 }
 
-func (r *Replicas) leastLoaded(key Key, leaving uint32, panicking, limitJoining bool) int {
+func (r *Replicas) leastLoaded(q *Query, panicking, limitJoining bool) int {
 	var weights uint64
 	if limitJoining {
-		weights = r.placeableWeight(panicking)
+		weights = r.placeableWeight(q.Now, panicking)
 	}
 	best := -1
 	for i := range r.List {
 		c := &r.List[i]
-		if !places(c.State, panicking) {
+		if !c.places(q.Now, panicking) {
 			continue
 		}
 		if limitJoining && c.Joining && r.overFairShare(c, weights) {
 			continue
 		}
-		if best < 0 || r.before(c, &r.List[best], key, leaving) {
+		if best < 0 || before(c, &r.List[best], q) {
 			best = i
 		}
 	}
 	return best
 }
 
-func (r *Replicas) placeableWeight(panicking bool) (sum uint64) {
+func (r *Replicas) placeableWeight(now int64, panicking bool) (sum uint64) {
 	for i := range r.List {
-		if places(r.List[i].State, panicking) {
+		if r.List[i].places(now, panicking) {
 			sum += uint64(r.List[i].Weight)
 		}
 	}
@@ -63,17 +74,17 @@ func (r *Replicas) overFairShare(c *Replica, weights uint64) bool {
 
 // before is the total order of placement: load, then least recently chosen, then
 // rendezvous, then id.
-func (r *Replicas) before(a, b *Replica, key Key, leaving uint32) bool {
-	if lessLoaded(a, b, leaving) {
+func before(a, b *Replica, q *Query) bool {
+	if lessLoaded(a, b, q.Leaving) {
 		return true
 	}
-	if lessLoaded(b, a, leaving) {
+	if lessLoaded(b, a, q.Leaving) {
 		return false
 	}
 	if a.LastChosen != b.LastChosen {
 		return a.LastChosen < b.LastChosen
 	}
-	if sa, sb := score(key.Rank, a.Rank), score(key.Rank, b.Rank); sa != sb {
+	if sa, sb := score(q.Key.Rank, a.Rank), score(q.Key.Rank, b.Rank); sa != sb {
 		return sa > sb
 	}
 	return a.ID < b.ID

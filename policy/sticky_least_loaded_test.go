@@ -15,6 +15,11 @@ func manyIDs(n int) (ids []string) {
 	return ids
 }
 
+// sticky is a placement at 0.
+func sticky(r *policy.Replicas, k policy.Key, leaving uint32) int {
+	return policy.StickyLeastLoaded{}.Choose(r, policy.Query{Key: k, Leaving: leaving})
+}
+
 func TestStickyLeastLoaded(t *testing.T) {
 	const draining, unhealthy, removed = policy.Draining, policy.Unhealthy, policy.Removed
 	type replica struct {
@@ -60,7 +65,7 @@ func TestStickyLeastLoaded(t *testing.T) {
 				Joining: x.joining, Open: x.open, LastChosen: x.last,
 			})
 		}
-		if got := policy.StickyLeastLoaded(r, key("s1"), c.leaving); got != c.want {
+		if got := sticky(r, key("s1"), c.leaving); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -72,10 +77,10 @@ func TestIdlePoolGivesOldHomes(t *testing.T) {
 	counts := map[string]int{}
 	for _, id := range manyIDs(4000) {
 		one, other := &policy.Replicas{}, &policy.Replicas{}
-		one.Apply(members("a", "b", "c", "d"))
-		other.Apply(members("d", "b", "a", "c"))
-		home := one.List[policy.StickyLeastLoaded(one, key(id), 0)].Address
-		if again := other.List[policy.StickyLeastLoaded(other, key(id), 0)].Address; again != home {
+		one.Apply(members("a", "b", "c", "d"), 0, 0)
+		other.Apply(members("d", "b", "a", "c"), 0, 0)
+		home := one.List[sticky(one, key(id), 0)].Address
+		if again := other.List[sticky(other, key(id), 0)].Address; again != home {
 			t.Fatalf("%s: %s, and %s with the list in another order", id, home, again)
 		}
 		counts[home]++
@@ -95,7 +100,7 @@ func TestEqualRanksFallBackToID(t *testing.T) {
 	for i := range r.List {
 		r.List[i].Rank = 1
 	}
-	if got := policy.StickyLeastLoaded(r, key("s1"), 0); got != 0 {
+	if got := sticky(r, key("s1"), 0); got != 0 {
 		t.Errorf("placed on %d", got)
 	}
 }

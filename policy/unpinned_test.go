@@ -14,7 +14,7 @@ func TestUnpinned(t *testing.T) {
 		open    []uint32
 		weights []uint32
 		states  []policy.State
-		want    []int // for cursor 0, 1, ..
+		want    []int // one after the other
 	}{
 		{"the tied in turn", []uint32{0, 0}, nil, nil, []int{0, 1, 0, 1}},
 		{"three", []uint32{2, 2, 2}, nil, nil, []int{0, 1, 2, 0}},
@@ -35,8 +35,12 @@ func TestUnpinned(t *testing.T) {
 			r.List[i].State = c.states[i]
 		}
 		var got []int
-		for cursor := range c.want {
-			got = append(got, policy.Unpinned(r, uint64(cursor)))
+		var turns policy.Rotation
+		for range c.want {
+			i := policy.StickyLeastLoaded{}.Unpinned(r, policy.Query{Chosen: turns.Of(r)})
+			if got = append(got, i); i >= 0 {
+				turns.Chose(r.List[i].ID)
+			}
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

@@ -3,6 +3,7 @@ package policytest
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -46,7 +47,8 @@ func TestRunReplacesTheRecordedOutput(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	for _, command := range []string{
 		"", "jump", "pool", "advance", "advance soon", "keyless many", "options colour=red",
-		"options timeout=2", "replicas ab", "replicas a*many",
+		"options timeout=2", "replicas ab", "replicas a*many", "policy", "policy a b", "options load_factor=x",
+		"prompt s1", "prompt s1 sys", "prompt s1 sys*-1", "tally every=soon s1", "fail", "ok ab", "served s1", "served s1 ab", "together", "finish",
 	} {
 		if _, err := (Case{"x", "> " + command + "\n"}).Run(&fixed{}); !errors.Is(err, ErrScript) {
 			t.Errorf("%q: %v", command, err)
@@ -54,13 +56,35 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
+func TestRunSetsWhatScriptsVary(t *testing.T) {
+	c := Case{"x", "> policy random\n> options cooldown=3s balance_abs=5\n> replicas a b\n> options load_factor=0\n" +
+		"> fail b\n> tally every=2s s1..s3\n> prompt s4 sys*10 x*3\n> served s7 c\n> begin s5\n> end s5\n> ok b\n> turn s6\n"}
+	target := &fixed{}
+	got, err := c.Run(target)
+	if want := "3 placed b (fails)\n"; err != nil || !strings.Contains(got, want) {
+		t.Errorf("%v, got\n%s\nwant %q in it", err, got, want)
+	}
+	if want := "s5 placed b (fails)\n> end s5\n> ok b\n> turn s6\ns6 placed b\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("got\n%s\nwant %q at its end", got, want)
+	}
+	if o := target.options; o.Policy != "random" || o.Cooldown != 3*time.Second || o.BalanceAbs != 5 || o.LoadFactor != 0 || o.Failures != 3 {
+		t.Errorf("options %+v", o)
+	}
+	if want := []string{"fail b", "prompt sys sys syx x", "served by 10.0.0.3:8000", "end s5", "ok b"}; !slices.Equal(target.told, want) || target.passed != 6*time.Second {
+		t.Errorf("told %q, %v passed", target.told, target.passed)
+	}
+}
+
 // fixed is a target that sends every session to b and remembers what it was told.
 type fixed struct {
 	members []Replica
+	options Options
 	ids     []string
+	told    []string
+	passed  time.Duration
 }
 
-func (f *fixed) Configure(_ string, _ Options, members []Replica) { f.members = members }
+func (f *fixed) Configure(_ string, o Options, members []Replica) { f.options, f.members = o, members }
 func (f *fixed) Turn(_, id string) Decision {
 	f.ids = append(f.ids, id)
 	return Decision{Address("b"), "placed"}
@@ -71,8 +95,21 @@ func (f *fixed) Together(pool string, ids []string) (ds []Decision) {
 	}
 	return ds
 }
+func (f *fixed) Prompt(pool, id, prompt string) Decision {
+	f.told = append(f.told, "prompt "+prompt)
+	return f.Turn(pool, id)
+}
+func (f *fixed) Served(pool, id, address string) Decision {
+	f.told = append(f.told, "served by "+address)
+	return f.Turn(pool, id)
+}
+func (f *fixed) Begin(pool, id string) Decision { return f.Turn(pool, id) }
+func (f *fixed) End(_, id string)               { f.told = append(f.told, "end "+id) }
+func (f *fixed) Answer(_, address string, well bool) {
+	f.told = append(f.told, map[bool]string{true: "ok ", false: "fail "}[well]+map[bool]string{true: "b"}[address == Address("b")])
+}
 func (f *fixed) Keyless(string) Decision                 { return Decision{Reason: "keyless"} }
 func (f *fixed) Finish(string, string)                   {}
-func (f *fixed) Advance(time.Duration)                   {}
+func (f *fixed) Advance(d time.Duration)                 { f.passed += d }
 func (f *fixed) Sweep()                                  {}
 func (f *fixed) Open(_ string, addresses []string) []int { return make([]int, len(addresses)) }

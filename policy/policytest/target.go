@@ -17,13 +17,29 @@
 //
 // The commands are:
 //
+//	policy NAME             sticky_least_loaded at first
 //	options KEY=VALUE...    timeout=2h max_sessions=100000 max_id_bytes=256
+//	                        load_factor=1.25 cache_threshold=0.3
+//	                        balance_abs=64 balance_rel=1.5 max_prefixes=65536
+//	                        failures=3 cooldown=10s max_cooldown=5m
 //	replicas NAME...        the pool's members: a, b:unhealthy, c:draining*2 (weight 2)
 //	pool NAME               what follows concerns that pool; at first "default"
 //	turn ID...              one turn each, in order; prints "ID REASON REPLICA"
+//	tally [every=DURATION] ID...
+//	                        one turn each, in order, with time passing after each;
+//	                        prints how many went where and why
+//	prompt ID PART...       a turn with a prompt made of parts: sys*4000 is 4000
+//	                        bytes of it; parts of one name begin alike, those of
+//	                        different names do not
+//	served ID NAME          a turn whose replica fails, and that NAME answers after
+//	                        the gateway's retry
+//	begin ID..., end ID...  a turn that runs from here to there
 //	together ID...          turns that may overlap; prints how many for each reason
 //	keyless [N]             requests without an id; prints the replicas, or counts for N
 //	finish ID...            the sessions end
+//	fail NAME..., ok NAME...
+//	                        from now on every turn that goes to these replicas
+//	                        fails, or does well again
 //	advance DURATION        time passes
 //	sweep                   periodic work runs
 //	open                    prints open sessions of each member, in the order of replicas
@@ -53,6 +69,20 @@ type Target interface {
 	Together(pool string, ids []string) []Decision
 	// Keyless sends a request without a session id.
 	Keyless(pool string) Decision
+	// Prompt sends one turn of the session with that prompt: its bytes are those
+	// that the prompt's prefixes are made of.
+	Prompt(pool, id, prompt string) Decision
+	// Served sends one turn of the session, which the replica it is sent to fails
+	// and the one at address answers.
+	Served(pool, id, address string) Decision
+	// Begin sends one turn of the session that is answered, but not to the end,
+	// until End. It is not called for a session whose turn runs already.
+	Begin(pool, id string) Decision
+	// End ends the turn that began.
+	End(pool, id string)
+	// Answer sets how the replica answers all turns that come to it from now on:
+	// well, or with a status that counts as its failure. It answers at once.
+	Answer(pool, address string, well bool)
 	// Finish releases the session, known or not.
 	Finish(pool, id string)
 	// Advance moves the clock. No periodic work runs meanwhile: a script that
@@ -63,13 +93,6 @@ type Target interface {
 	Sweep()
 	// Open returns the open sessions of each address.
 	Open(pool string, addresses []string) []int
-}
-
-// Options are the settings that scripts vary.
-type Options struct {
-	Timeout     time.Duration // idle timeout; 2h unless a script says otherwise
-	MaxSessions int           // bound on recorded sessions; 100000 likewise
-	MaxIDBytes  int           // longest id that is recorded; 256 likewise
 }
 
 // Replica is a member of a pool.

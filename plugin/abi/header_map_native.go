@@ -4,3 +4,6 @@ package abi
 
 // RequestHeaders returns no headers: there is no host outside wasm.
 func RequestHeaders() Headers { return Headers{} }
+
+// ResponseHeaders returns no headers: there is no host outside wasm.
+func ResponseHeaders() Headers { return Headers{} }

@@ -10,10 +10,15 @@ func hostGetHeaderPairs(kind uint32, value, valueSize unsafe.Pointer) uint32
 // enters the VM once to ask for memory, where a call for each header would make
 // it enter each time, which is what a header costs. Empty if the host has none
 // to give.
-func RequestHeaders() Headers {
+func RequestHeaders() Headers { return headerMap(0) }
+
+// ResponseHeaders returns all headers of the response in one host call.
+func ResponseHeaders() Headers { return headerMap(2) }
+
+// headerMap reads a map by its number in the ABI.
+func headerMap(kind uint32) Headers {
 	var at, n uint32
-	const requestHeaders = 0
-	if hostGetHeaderPairs(requestHeaders, unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
+	if hostGetHeaderPairs(kind, unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
 		return Headers{}
 	}
 	address := uintptr(at)

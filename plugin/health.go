@@ -1,0 +1,111 @@
+package plugin
+
+import (
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// answer is how a turn went, as the response's headers tell.
+type answer struct {
+	// failed says that the status is 5xx. That is what the gateway answers, too,
+	// when it reached no replica in time.
+	failed bool
+	// retried says that the host that answered was not the first that was asked.
+	retried bool
+}
+
+// plain reports that there is nothing to look into.
+func (a answer) plain() bool { return a == answer{} }
+
+var answerHeaders = abi.Lengths(0).With(":status").With("x-envoy-attempt-count")
+
+// readAnswer reads the response's headers in one host call: a property for each
+// thing that is asked here would cost ten times as much on every response. The
+// gateway tells of retries if it is configured to (Envoy:
+// include_attempt_count_in_response).
+func (t *turn) readAnswer() (a answer) {
+	if t.decision.Replica == 0 || t.pool.store.health.Failures == 0 {
+		return a
+	}
+	headers := abi.ResponseHeaders()
+	for {
+		name, value, ok := headers.Next(answerHeaders)
+		switch {
+		case !ok:
+			return a
+		case name == ":status":
+			a.failed = len(value) == 3 && value[0] == '5'
+		case name == "x-envoy-attempt-count":
+			a.retried = value != "1"
+		}
+	}
+}
+
+// succeeded records a plain answer. What replicas do well most of the time costs
+// nothing here: neither a host call nor a write.
+func (t *turn) succeeded() {
+	s := t.pool.store
+	if t.decision.Replica != 0 && s.health.Failures > 0 && !s.isWell(t.decision.Replica) {
+		s.answered(t.decision.Replica, true, t.began, milliseconds())
+	}
+}
+
+// answered records an answer that failed, or took a retry, by the host that was
+// asked last; "" is none: the answer is then another filter's.
+func (t *turn) answered(a answer, address string) {
+	s := t.pool.store
+	if address == "" {
+		return
+	}
+	now := milliseconds()
+	served := s.member(address)
+	if served != t.decision.Replica {
+		s.stats.fallbacks++
+		if a.retried {
+			s.answered(t.decision.Replica, false, t.began, now)
+		}
+	}
+	if served != 0 {
+		s.answered(served, !a.failed, t.began, now)
+	}
+	if served != t.decision.Replica && served != 0 && !a.failed && t.listed {
+		s.follow(t.key.Hash, t.decision.Replica, served, now)
+	}
+}
+
+// isWell reports whether no failure of the replica is on record, as last read.
+func (s *store) isWell(id uint32) bool {
+	i := s.view.Index(id)
+	return i < 0 || s.view.List[i].Health == policy.Health{}
+}
+
+// member returns the id of the pool's member with that address, or 0.
+func (s *store) member(address string) uint32 {
+	for i := range s.view.List {
+		if c := &s.view.List[i]; c.Address == address && c.State != policy.Removed {
+			return c.ID
+		}
+	}
+	return 0
+}
+
+// answered records that a turn which began at that time went well on the replica,
+// or did not. It writes only what changes something.
+func (s *store) answered(id uint32, well bool, began, now int64) {
+	for range maxTries {
+		cas, ok := s.refresh()
+		if !ok {
+			return
+		}
+		changed := false
+		if well {
+			changed = s.view.Succeed(id, began, now)
+		} else {
+			changed = s.view.Fail(id, began, now, s.health)
+		}
+		if !changed || s.writeRecord(cas) != casMismatch {
+			return
+		}
+	}
+	s.fault(faultCAS)
+}

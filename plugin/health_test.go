@@ -1,0 +1,237 @@
+package plugin
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// told is how the gateway tells that a turn went.
+type told struct {
+	status   int
+	upstream string // "" is none: the host that was named answers
+	attempts string // "" is no header
+	unrouted bool   // no host was asked
+}
+
+// answered sends a turn, or a keyless request if the id is "", and has it answered.
+func (g *gateway) answered(worker int, id string, o told) *hostsim.Stream {
+	g.t.Helper()
+	s := g.begin(worker, id)
+	if o.upstream == "" {
+		o.upstream = replicaOf(s)
+	}
+	if !o.unrouted {
+		s.SetProperty("upstream.address", []byte(o.upstream))
+	}
+	h := hostsim.Headers{{":status", fmt.Sprint(o.status)}}
+	if o.attempts != "" {
+		h.Add("x-envoy-attempt-count", o.attempts)
+	}
+	if _, err := s.ResponseHeaders(h, true); err != nil {
+		g.t.Error(err)
+	}
+	g.end(s, hostsim.EndNormal)
+	return s
+}
+
+func (g *gateway) health(address string) *policy.Health {
+	g.t.Helper()
+	for _, c := range g.record("default").List {
+		if c.Address == address {
+			return &c.Health
+		}
+	}
+	g.t.Fatalf("no replica %s", address)
+	return nil
+}
+
+const oneFailure = `,"health":{"failures":1}`
+
+func TestStatusesThatAreFailures(t *testing.T) {
+	for status, failed := range map[int]bool{100: false, 200: false, 307: false, 400: false, 404: false, 429: false, 499: false, 500: true, 502: true, 503: true, 504: true, 599: true} {
+		g := startGateway(t, 1, twoReplicas+oneFailure)
+		home := replicaOf(g.answered(0, "s", told{status: status}))
+		if h := g.health(home); h.Cooling() != failed {
+			t.Errorf("status %d: %+v", status, h)
+		}
+		if moved := replicaOf(g.answered(0, "s", told{status: 200})) != home; moved != failed {
+			t.Errorf("status %d: moved %v", status, moved)
+		}
+	}
+}
+
+// What a later filter answers, or the gateway without having asked a host, says
+// nothing of the replica.
+func TestAnswersOfOthersAreNoFailures(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+oneFailure)
+	home := replicaOf(g.answered(0, "s", told{status: 503, unrouted: true}))
+	if h := g.health(home); *h != (policy.Health{}) {
+		t.Errorf("%+v", h)
+	}
+	g.answered(0, "s", told{status: 503, upstream: "192.0.2.1:80"}) // no member
+	g.Advance(2 * tick)
+	if n := g.Metric("pinwheel_fallbacks_total.pool.default"); n != 1 {
+		t.Errorf("%d fallbacks, want 1", n)
+	}
+	for _, c := range g.record("default").List {
+		if c.Health != (policy.Health{}) {
+			t.Errorf("%s: %+v", c.Address, c.Health)
+		}
+	}
+}
+
+// A replica whose connections are refused fails although the gateway's retry hides
+// it from the client; the spare that answered is well (traefik/traefik#7886).
+func TestARetryThatSucceedsIsTheFirstHostsFailure(t *testing.T) {
+	g := startGateway(t, 1, threeReplicas)
+	home := replicaOf(g.answered(0, "s", told{status: 200, attempts: "1"}))
+	spare := "10.0.0.1:8000"
+	if spare == home {
+		spare = "10.0.0.2:8000"
+	}
+	for i := range 3 {
+		if got := replicaOf(g.answered(0, "s", told{status: 200, upstream: spare, attempts: "2"})); got != home {
+			t.Errorf("turn %d went to %s", i, got)
+		}
+	}
+	if *g.health(spare) != (policy.Health{}) || !g.health(home).Cooling() {
+		t.Errorf("home %+v, spare %+v", g.health(home), g.health(spare))
+	}
+	if got := replicaOf(g.answered(0, "s", told{status: 200})); got != spare {
+		t.Errorf("the session is at %s, its cache at %s", got, spare)
+	}
+	g.Advance(2 * tick)
+	if n := g.Metric("pinwheel_fallbacks_total.pool.default"); n != 3 {
+		t.Errorf("%d fallbacks, want 3", n)
+	}
+	if n := g.Metric("pinwheel_failovers_total.pool.default.reason.followed"); n != 1 {
+		t.Errorf("%d pins followed, want 1", n)
+	}
+}
+
+// All that were asked have failed, and the last answered for them.
+func TestARetryThatFailsIsBothHostsFailure(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+oneFailure)
+	home := replicaOf(g.answered(0, "s", told{status: 200}))
+	spare := "10.0.0.1:8000"
+	if spare == home {
+		spare = "10.0.0.2:8000"
+	}
+	g.answered(0, "s", told{status: 503, upstream: spare, attempts: "2"})
+	if !g.health(home).Cooling() || !g.health(spare).Cooling() {
+		t.Errorf("home %+v, spare %+v", g.health(home), g.health(spare))
+	}
+}
+
+// A worker learns of another's failures at its own next failure, placement or
+// tick.
+func TestWorkersShareHealth(t *testing.T) {
+	g := startGateway(t, 3, twoReplicas)
+	home := replicaOf(g.answered(0, "s", told{status: 200}))
+	for w := range 3 {
+		g.answered(w, "s", told{status: 500})
+	}
+	if h := g.health(home); !h.Cooling() {
+		t.Fatalf("three failures on three workers: %+v", h)
+	}
+	g.Advance(2 * tick)
+	for w := range 3 {
+		if got := replicaOf(g.answered(w, "s", told{status: 200})); got == home {
+			t.Errorf("worker %d sends the session to %s still", w, got)
+		}
+	}
+}
+
+// However many ask at once, one session is the trial of a replica whose cool-down
+// is over; and one request of those that get no pin.
+func TestOneTrialOverAllWorkers(t *testing.T) {
+	for _, keyless := range []bool{false, true} {
+		g := startGateway(t, 3, threeReplicas+`,"health":{"failures":1,"cooldown":"1m","max_cooldown":"1m"}`)
+		failed := replicaOf(g.answered(0, "s", told{status: 500}))
+		g.release("s")
+		g.Advance(61 * time.Second)
+		trials := 0
+		workers := make([]func(*hostsim.Worker), 3)
+		for w := range workers {
+			workers[w] = func(*hostsim.Worker) {
+				for i := range 10 {
+					id := fmt.Sprintf("new-%d-%d", w, i)
+					if keyless {
+						id = ""
+					}
+					if replicaOf(g.begin(w, id)) == failed {
+						trials++
+					}
+				}
+			}
+		}
+		g.Interleave(5, workers...)
+		if trials != 1 || !g.health(failed).Probing {
+			t.Errorf("keyless %v: %d trials, %+v", keyless, trials, g.health(failed))
+		}
+	}
+}
+
+// Health is looked at in one host call, whatever was configured; a replica that is
+// well costs no write.
+func TestWhatHealthCostsATurn(t *testing.T) {
+	calls := func(config string) map[string]uint64 {
+		g := startGateway(t, 1, twoReplicas+config)
+		g.answered(0, "s", told{status: 200, attempts: "1"})
+		before := g.Counters().HostCalls
+		g.answered(0, "s", told{status: 200, attempts: "1"})
+		after := g.Counters().HostCalls
+		for name, n := range before {
+			after[name] -= n
+		}
+		return after
+	}
+	with, without := calls(""), calls(`,"health":{"failures":0}`)
+	with["env.proxy_get_header_map_pairs"]--
+	for name, n := range with {
+		if n != without[name] {
+			t.Errorf("%s: %d calls, %d without health", name, n, without[name])
+		}
+	}
+}
+
+func TestPanicsAreCounted(t *testing.T) {
+	g := startGateway(t, 1, `"replicas":[{"address":"10.0.0.1:1","state":"unhealthy"}]`)
+	g.turn("s")
+	g.turn("s")
+	g.keyless()
+	g.Advance(2 * tick)
+	if n := g.Metric("pinwheel_panics_total.pool.default"); n != 3 {
+		t.Errorf("%d panics, want 3", n)
+	}
+}
+
+func TestRecordKeepsHealth(t *testing.T) {
+	var want record
+	want.shards = 4
+	want.Apply(addresses(4), 0, 0)
+	want.List[0].Health = policy.Health{Failures: 2}
+	want.List[2].Health = policy.Health{Failures: 65534, Probing: true, Cooldown: 1, Since: 2 << 40, Until: 3 << 40}
+	want.List[2].Joining = true
+	text := want.encode(nil)
+	var got record
+	got.Apply(addresses(4), 0, 0)
+	got.List[1].Health = policy.Health{Failures: 9} // of an earlier reading
+	if err := got.decode(text); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want.List {
+		if got.List[i] != want.List[i] {
+			t.Errorf("got  %+v\nwant %+v", got.List[i], want.List[i])
+		}
+	}
+	for n := range len(text) {
+		if err := got.decode(text[:n]); err == nil {
+			t.Errorf("%d of %d bytes are a record", n, len(text))
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package plugin
+
+import (
+	"errors"
+	"math/bits"
+	"unsafe"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// shardsFor gives a shard about 16 to 32 pins when the table is full: one turn
+// then reads about 1 KB however many sessions live.
+func shardsFor(sessions uint64) uint32 {
+	const pinsPerShard = 32
+	n := (sessions + pinsPerShard - 1) / pinsPerShard
+	return uint32(1) << bits.Len64(n-1)
+}
+
+func (s *store) shardOf(h policy.Hash) uint32 { return uint32(h.Lo) & (s.view.shards - 1) }
+
+// shardKey returns the key of a shard, valid until the next key is made.
+func (s *store) shardKey(i uint32) string {
+	s.key = append(append(s.key[:0], s.prefix...), "s/"...)
+	const digits = "0123456789abcdef"
+	for shift := 16; shift >= 0; shift -= 4 { // 2^19 shards at most: five digits
+		s.key = append(s.key, digits[i>>shift&15])
+	}
+	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
+}
+
+func (s *store) recordKey() string {
+	s.key = append(append(s.key[:0], s.prefix...), "replicas"...)
+	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
+}
+
+func (s *store) readShard(i uint32) (sh shard, cas uint32, ok bool) {
+	value, cas, err := s.data.get(s.shardKey(i))
+	if err != nil {
+		return nil, 0, s.fault(faultSharedData)
+	}
+	if sh = value; !sh.valid() {
+		return nil, 0, s.fault(faultSchema)
+	}
+	return sh, cas, true
+}
+
+// refresh reads the pool's record into the view.
+func (s *store) refresh() (cas uint32, ok bool) {
+	value, cas, err := s.data.get(s.recordKey())
+	if err != nil {
+		return 0, s.fault(faultSharedData)
+	}
+	if len(value) == 0 {
+		s.view = record{}
+		return cas, true
+	}
+	if err := s.view.decode(value); err != nil {
+		return 0, s.fault(faultSchema)
+	}
+	return cas, true
+}
+
+// outcome is how a compare-and-swap ended.
+type outcome uint8
+
+const (
+	written outcome = iota
+	casMismatch
+	failed
+)
+
+func (s *store) writeRecord(cas uint32) outcome {
+	s.buf = s.view.encode(s.buf[:0])
+	return s.write(s.recordKey(), cas)
+}
+
+// write sets the key to what buf holds.
+func (s *store) write(key string, cas uint32) outcome {
+	err := s.data.set(key, s.buf, cas)
+	switch {
+	case err == nil:
+		return written
+	case errors.Is(err, types.ErrorStatusCasMismatch):
+		s.stats.retries++
+		return casMismatch
+	}
+	s.fault(faultSharedData)
+	return failed
+}
+
+// fault counts a fault and is false, for the caller to return.
+func (s *store) fault(f fault) bool {
+	s.stats.faults[f]++
+	return false
+}
