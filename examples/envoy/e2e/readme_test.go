@@ -75,8 +75,37 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// The front page's configuration and commands run as printed, but for the ports
-// and where the configuration is saved.
+// The front page's excerpt stands in the configuration, line by line.
+func TestFrontPageExcerpt(t *testing.T) {
+	root, err := envoytest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	excerpt := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(string(page))
+	if len(excerpt) != 2 {
+		t.Fatal("README.md has no excerpt")
+	}
+	rest := string(config)
+	for line := range strings.Lines(excerpt[1]) {
+		line, _, _ = strings.Cut(line, "  #")
+		line = strings.TrimRight(line, " \n")
+		at := strings.Index(rest, line)
+		if at < 0 {
+			t.Fatalf("envoy.yaml has no line %q after the lines before it", line)
+		}
+		rest = rest[at+len(line):]
+	}
+}
+
+// The front page's commands run as printed, but for the ports.
 func TestFrontPageCommands(t *testing.T) {
 	root, err := envoytest.Root()
 	if err != nil {
@@ -89,10 +118,9 @@ func TestFrontPageCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(string(page))
 	blocks := shellBlocks(string(page))
-	if len(config) != 2 || len(blocks) != 1 {
-		t.Fatalf("README.md has %d configurations and %d blocks of commands, want one each", len(config)/2, len(blocks))
+	if len(blocks) != 1 {
+		t.Fatalf("README.md has %d blocks of commands, want one", len(blocks))
 	}
 	bin, err := wheel.Find(t.Context(), versions()[len(versions())-1])
 	if err != nil {
@@ -100,13 +128,17 @@ func TestFrontPageCommands(t *testing.T) {
 	}
 	dir := t.TempDir()
 	movePorts := otherPorts(t)
+	config, err := os.ReadFile(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	saved := filepath.Join(dir, "envoy.yaml")
-	if err := os.WriteFile(saved, []byte(movePorts(config[1])), 0o644); err != nil {
+	if err := os.WriteFile(saved, []byte(movePorts(string(config))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	script := strings.NewReplacer(
 		"make wasm", ":",
-		"-c envoy.yaml", "-c "+saved+" --disable-hot-restart",
+		"-c examples/envoy/envoy.yaml", "-c "+saved+" --disable-hot-restart",
 		"dist/replicas &", filepath.Join(dir, "replicas")+movePorts(" 127.0.0.1:8001 127.0.0.1:8002 127.0.0.1:8003 &"),
 		"dist/replicas", filepath.Join(dir, "replicas"),
 	).Replace(movePorts(blocks[0]))
