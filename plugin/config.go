@@ -74,6 +74,8 @@ type HealthConfig struct {
 	Failures int
 	// Cooldown is the first one; each failed trial doubles it up to MaxCooldown.
 	Cooldown, MaxCooldown time.Duration
+	// Statuses of answers count as failures.
+	Statuses statuses
 }
 
 const maxFailures = 1000
@@ -140,7 +142,7 @@ func defaultConfig() Config {
 		},
 		Target:         TargetConfig{Header: "x-gateway-destination-endpoint", Spares: 2},
 		Release:        ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
-		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute},
+		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute, Statuses: statuses{}.with(500, 599)},
 		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},
 		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},
 	}
