@@ -45,7 +45,7 @@ func TestSameEventsSameLoad(t *testing.T) {
 		members[a] = true
 	}
 	d := &differential{
-		t: t, peer: startPeer(t, replicas, all[:4]), ours: startPinwheel(t, replicas, all[:4], nil), members: members,
+		t: t, peer: startPeer(t, "sticky_least_loaded", replicas, all[:4]), ours: startPinwheel(t, replicas, all[:4], nil), members: members,
 		theirHome: ledger{}, ourHome: ledger{}, names: map[string]string{}, kinds: map[kind]int{},
 	}
 	list := generate(seed, events, all, members)

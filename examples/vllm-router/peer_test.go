@@ -48,7 +48,7 @@ func peerCommand(t *testing.T, flags ...string) *exec.Cmd {
 	return cmd
 }
 
-// peer is a running vllm-router with policy sticky_least_loaded.
+// peer is a running vllm-router.
 type peer struct {
 	router
 	t        *testing.T
@@ -58,10 +58,10 @@ type peer struct {
 }
 
 // startPeer starts it before the replicas, with environment variables on top, and waits until it has seen them healthy.
-func startPeer(t *testing.T, replicas []*replica, members []string, env ...string) *peer {
+func startPeer(t *testing.T, policy string, replicas []*replica, members []string, env ...string) *peer {
 	t.Helper()
 	port, metrics := freePort(t), freePort(t)
-	flags := []string{"--port", port, "--prometheus-port", metrics, "--policy", "sticky_least_loaded", "--log-level", "info",
+	flags := []string{"--port", port, "--prometheus-port", metrics, "--policy", policy, "--log-level", "info",
 		"--health-check-interval-secs", "1", "--health-failure-threshold", "1", "--health-success-threshold", "1",
 		"--worker-startup-check-interval", "1", "--worker-startup-timeout-secs", "30",
 		"--disable-retries", "--disable-circuit-breaker", "--worker-urls"}

@@ -34,6 +34,7 @@ func newRouter(t *testing.T, url string, connections int) router {
 type answer struct {
 	status  int
 	replica string // who served; empty if the router answered itself
+	reason  string // Pinwheel's, with debug headers on
 	body    string
 }
 
@@ -56,7 +57,7 @@ func (r *router) do(method, path, body string, headers ...[2]string) (answer, er
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header.Get(servedBy), string(text)}, err
+	return answer{resp.StatusCode, resp.Header.Get(servedBy), resp.Header.Get("X-Pinwheel-Reason"), string(text)}, err
 }
 
 // chat is the path of turns, and prompt the body of one.
