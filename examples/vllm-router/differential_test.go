@@ -13,10 +13,8 @@ import (
 )
 
 // The same 2,000 random events go to the real vllm-router with policy sticky_least_loaded and to Pinwheel in the
-// embedded gateway. After each one the open sessions of every replica must agree; with the rules below accounted for they
-// agree exactly, which is more than the 1 by which ties alone could tell them apart.
-//
-// Where the two differ on purpose, the events are led around the difference, by these rules:
+// embedded gateway. After each one the open sessions of every replica must agree exactly. Where the two differ on purpose,
+// the events are led around the difference, by these rules:
 //
 //   - ties: vllm-router breaks them by a hash of session id and address, Pinwheel by least recently chosen. Where the
 //     choice differs between equally loaded replicas, the session is finished in vllm-router and comes again under
@@ -70,26 +68,6 @@ func TestSameEventsSameLoad(t *testing.T) {
 			t.Errorf("only %d events %s", d.kinds[k], k)
 		}
 	}
-}
-
-// ledger is our own count: the replica that served each open session's last turn.
-type ledger map[string]string
-
-func (l ledger) load(address string) (n int) {
-	for _, home := range l {
-		if home == address {
-			n++
-		}
-	}
-	return n
-}
-
-func (l ledger) counts() map[string]int {
-	c := map[string]int{}
-	for _, home := range l {
-		c[home]++
-	}
-	return c
 }
 
 // differential applies events to both and keeps the ledgers.
@@ -276,15 +254,6 @@ func (d *differential) join(address string) error {
 		}
 	}
 	return nil
-}
-
-// spread is the difference between the most and the fewest open sessions of the replicas.
-func spread(l ledger, replicas []string) int {
-	counts := make([]int, len(replicas))
-	for i, r := range replicas {
-		counts[i] = l.load(r)
-	}
-	return slices.Max(counts) - slices.Min(counts)
 }
 
 // compare holds the ledgers' open sessions on each replica against each other.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/build/vllmrouter/wheel"
+	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
 // launcher is the wheel's own launcher without what its debug mode needs: five packages for a balancer in Python that
@@ -60,8 +60,15 @@ type peer struct {
 // startPeer starts it before the replicas, with environment variables on top, and waits until it has seen them healthy.
 func startPeer(t *testing.T, policy string, replicas []*replica, members []string, env ...string) *peer {
 	t.Helper()
-	port, metrics := freePort(t), freePort(t)
-	flags := []string{"--port", port, "--prometheus-port", metrics, "--policy", policy, "--log-level", "info",
+	var ports [2]string
+	for i := range ports {
+		port, err := envoytest.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = strconv.Itoa(port)
+	}
+	flags := []string{"--port", ports[0], "--prometheus-port", ports[1], "--policy", policy, "--log-level", "info",
 		"--health-check-interval-secs", "1", "--health-failure-threshold", "1", "--health-success-threshold", "1",
 		"--worker-startup-check-interval", "1", "--worker-startup-timeout-secs", "30",
 		"--disable-retries", "--disable-circuit-breaker", "--worker-urls"}
@@ -73,15 +80,10 @@ func startPeer(t *testing.T, policy string, replicas []*replica, members []strin
 	log := &peerLog{counts: map[string]placement{}}
 	cmd.Stdout = log.reader(t)
 	cmd.Stderr = cmd.Stdout
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	exited := make(chan struct{})
+	if err := envoytest.RunTied(cmd, exited); err != nil {
 		t.Fatalf("%v: python3 is needed to start vllm-router", err)
 	}
-	exited := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(exited)
-	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -92,7 +94,7 @@ func startPeer(t *testing.T, policy string, replicas []*replica, members []strin
 		}
 		log.show(t)
 	})
-	p := &peer{router: newRouter(t, "http://127.0.0.1:"+port, 1), t: t, replicas: map[string]*replica{}, members: map[string]bool{}, log: log}
+	p := &peer{router: newRouter(t, "http://127.0.0.1:"+ports[0], 1), t: t, replicas: map[string]*replica{}, members: map[string]bool{}, log: log}
 	for _, r := range replicas {
 		p.replicas[r.address] = r
 	}
@@ -240,17 +242,7 @@ func (l *peerLog) show(t *testing.T) {
 	}
 }
 
-// freePort returns a loopback port that was free a moment ago.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
-}
-
+// forget drops what the log said of the session.
 func (l *peerLog) forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
