@@ -37,6 +37,10 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 		f.release(r, query)
 		return types.ActionPause
 	}
+	if action, query, ok := f.isAdmin(r.path); ok {
+		f.admin(r, action, query)
+		return types.ActionPause
+	}
 	p := f.poolOf()
 	if p == nil {
 		f.strip()
