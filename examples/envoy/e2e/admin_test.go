@@ -42,7 +42,9 @@ type standing struct {
 
 func (g *gateway) standingOf(t *testing.T, address string) standing {
 	t.Helper()
-	var s struct{ Pools []struct{ Replicas []standing } }
+	var s struct {
+		Pools []struct{ Replicas []standing }
+	}
 	g.order(t, http.MethodGet, "/status", adminSecret, 200, &s)
 	for _, p := range s.Pools {
 		for _, r := range p.Replicas {
