@@ -100,7 +100,9 @@ type order struct{ replica, pool string }
 // that is passed over could mean that more is reset or drained than was meant.
 func (o *order) read(query, action string) (wrong string) {
 	wantsReplica := strings.HasSuffix(action, "drain")
-	for pair := range strings.SplitSeq(query, "&") {
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
 		name, value, _ := strings.Cut(pair, "=")
 		switch value = unescape(value); {
 		case pair == "":

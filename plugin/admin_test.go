@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -203,6 +204,28 @@ func TestDrainOverAllWorkers(t *testing.T) {
 	}
 	if r := g.turn("n8"); r.replica != a {
 		t.Errorf("a new session went to %s", r.replica)
+	}
+}
+
+func TestADrainSurvivesTheVMsThatKnowOfIt(t *testing.T) {
+	g := startWith(t, hosttest.Options{Workers: 2, AllowTraps: true, Adjust: func(c *hostsim.Config) {
+		c.FailurePolicy = hostsim.FailReload
+	}}, twoReplicas+withAdmin)
+	const a = "10.0.0.1:8000"
+	g.ordered("POST", "drain?replica="+a, 200)
+	for w := range g.Workers() {
+		g.crash(g.Worker(w), func() { g.Do(w, turnOf("poison")) })
+	}
+	g.Advance(2 * tick)
+	for w := range g.Workers() {
+		for i := range 4 {
+			if r := g.on(w, turnOf(fmt.Sprint("s", w, i))); r.Status != 200 || r.replica == a {
+				t.Errorf("after the crashes: %d on %s", r.Status, r.replica)
+			}
+		}
+	}
+	if got := g.ordered("POST", "undrain?replica="+a, 200); got.State != "active" {
+		t.Errorf("%+v", got)
 	}
 }
 
