@@ -67,9 +67,17 @@ func (p *pool) observe(now int64) {
 	}
 }
 
+// readsPrompts says that the policy asks for the prompt of a session that has no pin.
+func (p *pool) readsPrompts() bool { return false }
+
+// pinned decides a turn of the session with that key if it has a pin that holds. If
+// not, or if shared data does not answer, ok is false and nothing is decided.
+func (p *pool) pinned(policy.Key, int64) (d policy.Decision, ok bool) { return d, false }
+
 // decide says which replica serves a request: of the session with that key, or,
-// if it has no key, for the reason given.
-func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int64) policy.Decision {
+// if it has no key, for the reason given. prompt is the request's, nil if it was
+// not read.
+func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, _ *policy.Prompt, now int64) policy.Decision {
 	d := policy.Decision{Reason: refused}
 	switch {
 	case keyed && p.chooser.Pins():
