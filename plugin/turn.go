@@ -50,7 +50,7 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 	if !p.store.heard || !p.store.inForce() {
 		p.store.hear(connectionID(), now)
 	}
-	d := p.decide(key, keyed, refused, now)
+	d := p.decide(key, keyed, refused, nil, now)
 	t.pool, t.key, t.decision = p, key, d
 	f.send(p, d, key, now)
 	t.begin(keyed && p.chooser.Pins(), now)
