@@ -1,0 +1,130 @@
+package plugin
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// inString reads on in a string and returns the number of bytes read.
+func (s *bodyID) inString(b []byte) int {
+	n := plainBytes(b)
+	if n > 0 {
+		s.unpaired()
+	}
+	if room := s.keep - len(s.text); room > 0 {
+		s.text = append(s.text, b[:min(n, room)]...)
+	}
+	if n == len(b) {
+		return n
+	}
+	if b[n] == '\\' {
+		s.state += scanKeyEscape - scanInKey
+		return n + 1
+	}
+	s.unpaired()
+	if s.state == scanInKey {
+		s.matchKey()
+		s.state = scanColon
+		return n + 1
+	}
+	s.settle(s.keep >= 0)
+	s.ended()
+	return n + 1
+}
+
+// plainBytes returns the number of bytes before the first quote or backslash. It
+// takes eight at a time: most of a prompt goes through here.
+func plainBytes(b []byte) (n int) {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; len(b)-n >= 8; n += 8 {
+		word := binary.LittleEndian.Uint64(b[n:])
+		quote, escape := word^ones*'"', word^ones*'\\'
+		// The lowest top bit set is that of the first byte that is zero.
+		if zero := ((quote-ones)&^quote | (escape-ones)&^escape) & tops; zero != 0 {
+			return n + bits.TrailingZeros64(zero)/8
+		}
+	}
+	for n < len(b) && b[n] != '"' && b[n] != '\\' {
+		n++
+	}
+	return n
+}
+
+// inEscape reads a byte of an escape sequence, behind its backslash.
+func (s *bodyID) inEscape(c byte) {
+	switch {
+	case s.keep < 0: // nothing but the length of \" and \\ matters
+	case s.digits > 0:
+		digit := hex(c)
+		if digit < 0 {
+			s.state = scanDone
+			return
+		}
+		s.code = s.code<<4 | rune(digit)
+		if s.digits--; s.digits > 0 {
+			return
+		}
+		s.codePoint()
+	case c == 'u':
+		s.digits, s.code = 4, 0
+		return
+	default:
+		s.unpaired()
+		decoded := unescaped(c)
+		if decoded == 0 {
+			s.state = scanDone
+			return
+		}
+		s.add(decoded)
+	}
+	s.state -= scanKeyEscape - scanInKey
+}
+
+// codePoint adds what \u has spelled, unless that is the first half of a pair.
+func (s *bodyID) codePoint() {
+	switch {
+	case s.half != 0:
+		s.addRune(utf16.DecodeRune(s.half, s.code))
+		s.half = 0
+	case utf16.IsSurrogate(s.code):
+		s.half = s.code
+	default:
+		s.addRune(s.code)
+	}
+}
+
+// unpaired ends a pair of surrogates whose second half did not come.
+func (s *bodyID) unpaired() {
+	if s.half != 0 {
+		s.addRune(utf8.RuneError)
+		s.half = 0
+	}
+}
+
+func (s *bodyID) addRune(r rune) {
+	var b [utf8.UTFMax]byte
+	for _, c := range b[:utf8.EncodeRune(b[:], r)] {
+		s.add(c)
+	}
+}
+
+// unescaped returns what a backslash and c stand for, 0 if nothing.
+func unescaped(c byte) byte {
+	switch c {
+	case '"', '\\', '/':
+		return c
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return 0
+}
