@@ -117,30 +117,31 @@ func (f *filter) read(w *pause, size int, now int64) (enough bool) {
 		at, w.read = at+len(b), w.read+len(b)
 		w.id.feed(b)
 		if w.prompted {
-			w.prompt.Write(b)
+			w.prompt.feed(b)
 		}
 		abi.FreeHostMemory()
-		if w.id.done() && !release && f.decidable(w, now) {
+		if !release && f.decidable(w, now) {
 			return true
 		}
 	}
 	return false
 }
 
-// decidable reports whether the decision needs no more of the body, of which the
-// id, if there is one, has been found.
+// decidable reports whether the decision needs no more of the body. A session that
+// has a pin needs no prompt, nor does a request without a session.
 func (f *filter) decidable(w *pause, now int64) bool {
-	if !w.prompted {
-		return true
+	if !w.session.ok {
+		if !w.id.done() {
+			return false
+		}
+		if w.session = f.sessionIn(w); !w.session.ok || !w.prompted {
+			return true
+		}
+		if w.decision, w.decided = w.pool.pinned(w.session.key, now); w.decided {
+			return true
+		}
 	}
-	if w.session.ok { // by header, and without a pin
-		return false
-	}
-	if w.session = f.sessionIn(w); !w.session.ok {
-		return true
-	}
-	w.decision, w.decided = w.pool.pinned(w.session.key, now)
-	return w.decided
+	return !w.prompted || w.prompt.done()
 }
 
 // sessionIn returns the key of the session that the body names.
@@ -155,7 +156,7 @@ func (f *filter) sessionIn(w *pause) (s sessionKey) {
 func (t *turn) routePaused(w *pause, now int64) {
 	var prompt *policy.Prompt
 	if w.prompted && w.prompt.Len() > 0 {
-		prompt = &w.prompt
+		prompt = &w.prompt.Prompt
 	}
 	if !w.session.ok {
 		w.session = t.filter.sessionIn(w)

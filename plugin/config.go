@@ -20,6 +20,7 @@ type Config struct {
 	Release        ReleaseConfig
 	Health         HealthConfig
 	ConsistentHash ConsistentHashConfig
+	CacheAware     CacheAwareConfig
 	DebugHeaders   bool
 	DecisionLog    DecisionLogConfig
 }
@@ -112,6 +113,26 @@ type ConsistentHashConfig struct {
 // maxLoadFactor is far above any that bounds something.
 const maxLoadFactor = 1000
 
+// CacheAwareConfig is what the policy cache_aware is told.
+type CacheAwareConfig struct {
+	// Threshold is the share of its prompt, 0..1, above which a known prefix places
+	// a session.
+	Threshold float64
+	// BalanceAbs, in open sessions, 0..maxBalanceAbs, and BalanceRel, a factor,
+	// 0..maxBalanceRel, are the margin above the least loaded replica at which
+	// a replica loses that preference: both must be exceeded.
+	BalanceAbs int
+	BalanceRel float64
+	// MaxPrefixes bounds what a pool remembers, 1..maxPrefixes.
+	MaxPrefixes int
+}
+
+const (
+	maxBalanceAbs = 1_000_000
+	maxBalanceRel = 1000
+	maxPrefixes   = 10_000_000
+)
+
 // DecisionLogConfig is the log of decisions.
 type DecisionLogConfig struct {
 	Enabled bool
@@ -133,14 +154,15 @@ func (c *Config) tickPeriod() time.Duration {
 	return min(max(period, 10*time.Millisecond), time.Second)
 }
 
-// policyNames are the policies that the plugin offers, the default first. The
-// plugin does not read prompts, without which cache_aware is another name for
-// sticky_least_loaded.
-var policyNames = slices.DeleteFunc(policy.Names(), func(name string) bool { return name == "cache_aware" })
+// policyNames are the policies, the default first.
+var policyNames = policy.Names()
 
 // chooser returns the policy of that name, which is one of policyNames.
 func (c *Config) chooser(name string) policy.Policy {
-	chosen, err := policy.New(name, policy.Options{LoadFactor: c.ConsistentHash.LoadFactor})
+	chosen, err := policy.New(name, policy.Options{
+		LoadFactor: c.ConsistentHash.LoadFactor,
+		Threshold:  c.CacheAware.Threshold, BalanceAbs: uint32(c.CacheAware.BalanceAbs), BalanceRel: c.CacheAware.BalanceRel,
+	})
 	if err != nil { // no configuration that was parsed comes here
 		return policy.StickyLeastLoaded{}
 	}
@@ -166,6 +188,7 @@ func defaultConfig() Config {
 		Release:        ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
 		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute},
 		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},
+		CacheAware:     CacheAwareConfig{Threshold: 0.3, BalanceAbs: 64, BalanceRel: 1.5, MaxPrefixes: 65536},
 		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},
 	}
 }

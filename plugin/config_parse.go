@@ -33,6 +33,7 @@ func ParseConfig(text []byte) (*Config, error) {
 		{"release", func(p string, v gjson.Result) { d.release(&c.Release, p, v) }},
 		{"health", func(p string, v gjson.Result) { d.health(&c.Health, p, v) }},
 		{"consistent_hash", func(p string, v gjson.Result) { d.consistentHash(&c.ConsistentHash, p, v) }},
+		{"cache_aware", func(p string, v gjson.Result) { d.cacheAware(&c.CacheAware, p, v) }},
 		{"debug_headers", func(p string, v gjson.Result) { d.boolean(&c.DebugHeaders, p, v) }},
 		{"decision_log", func(p string, v gjson.Result) { d.decisionLog(&c.DecisionLog, p, v) }},
 	})
@@ -263,10 +264,19 @@ func (d *decoder) consistentHash(c *ConsistentHashConfig, path string, v gjson.R
 	})
 }
 
+func (d *decoder) cacheAware(c *CacheAwareConfig, path string, v gjson.Result) {
+	d.object(path, v, fields{
+		{"cache_threshold", func(p string, v gjson.Result) { d.number(&c.Threshold, p, v, 1) }},
+		{"balance_abs_threshold", func(p string, v gjson.Result) { d.integer(&c.BalanceAbs, p, v, 0, maxBalanceAbs) }},
+		{"balance_rel_threshold", func(p string, v gjson.Result) { d.number(&c.BalanceRel, p, v, maxBalanceRel) }},
+		{"max_prefixes", func(p string, v gjson.Result) { d.integer(&c.MaxPrefixes, p, v, 1, maxPrefixes) }},
+	})
+}
+
 func (d *decoder) decisionLog(c *DecisionLogConfig, path string, v gjson.Result) {
 	d.object(path, v, fields{
 		{"enabled", func(p string, v gjson.Result) { d.boolean(&c.Enabled, p, v) }},
-		{"sample", func(p string, v gjson.Result) { d.fraction(&c.Sample, p, v) }},
+		{"sample", func(p string, v gjson.Result) { d.number(&c.Sample, p, v, 1) }},
 		{"level", func(p string, v gjson.Result) { d.oneOf(&c.Level, p, v, "debug", "info", "warn") }},
 	})
 }

@@ -40,6 +40,7 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 			{"name": "a", "cluster": "vllm-a", "replicas": ["10.0.0.1:1"]},
 			{"name": "b", "cluster": "vllm-b", "policy": "random", "replicas": []}],
 		"policy": "consistent_hash", "consistent_hash": {"load_factor": 0},
+		"cache_aware": {"cache_threshold": 0.5, "balance_abs_threshold": 0, "balance_rel_threshold": 1, "max_prefixes": 9},
 		"health": {"failures": 0, "cooldown": "1s", "max_cooldown": "1m"},
 		"body": {"max_bytes": 2048, "wait": "50ms"},
 		"session": {"headers": ["X-My-Session"], "body": ["metadata.session_id", "a\\.b.1"], "preset": "agents", "scope_headers": ["X-Tenant"],
@@ -53,6 +54,9 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 	}
 	if c.Policy != "consistent_hash" || c.Pools[0].Policy != "" || c.Pools[1].Policy != "random" || c.ConsistentHash.LoadFactor != 0 {
 		t.Errorf("policies: %+v", c)
+	}
+	if c.CacheAware != (CacheAwareConfig{0.5, 0, 1, 9}) {
+		t.Errorf("cache_aware: %+v", c.CacheAware)
 	}
 	if c.Health != (HealthConfig{0, time.Second, time.Minute}) {
 		t.Errorf("health: %+v", c.Health)
@@ -120,13 +124,16 @@ var refused = []struct{ config, says string }{
 	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"a","cluster":"y","replicas":[]}]}`, `pools[1].name: "a" is the name of another pool`},
 	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"b","cluster":"x","replicas":[]}]}`, `pools[1].cluster: "x" belongs to another pool`},
 	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"b","replicas":[]}]}`, "pools[1].cluster: missing"},
-	{`{"replicas":["10.0.0.1:1"],"policy":"sticky"}`, "; allowed: sticky_least_loaded, consistent_hash, least_loaded, power_of_two, round_robin, random"},
+	{`{"replicas":["10.0.0.1:1"],"policy":"sticky"}`, "; allowed: sticky_least_loaded, consistent_hash, cache_aware, least_loaded, power_of_two, round_robin, random"},
 	{`{"replicas":["10.0.0.1:1"],"health":{"failures":-1}}`, "health.failures: -1 is out of range; allowed: a whole number from 0 to 1000"},
 	{`{"replicas":["10.0.0.1:1"],"health":{"cooldown":10}}`, "health.cooldown: 10 is no duration in range"},
 	{`{"replicas":["10.0.0.1:1"],"health":{"max_cooldown":"25h"}}`, `health.max_cooldown: "25h" is no duration in range`},
 	{`{"replicas":["10.0.0.1:1"],"health":{"cooldown":"10m"}}`, "health.max_cooldown: 5m0s is less than the cooldown; allowed: 10m0s or more"},
 	{`{"replicas":["10.0.0.1:1"],"policy":"least_loded"}`, `policy: "least_loded" is an unknown value; did you mean "least_loaded"?`},
-	{`{"replicas":["10.0.0.1:1"],"policy":"cache_aware"}`, `policy: "cache_aware" is an unknown value`},
+	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"cache_threshold":1.1}}`, "cache_aware.cache_threshold: 1.1 is out of range; allowed: a number from 0 to 1"},
+	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"balance_abs_threshold":0.5}}`, "balance_abs_threshold: 0.5 is out of range; allowed: a whole number from 0 to 1000000"},
+	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"balance_rel_threshold":-1}}`, "balance_rel_threshold: -1 is out of range; allowed: a number from 0 to 1000"},
+	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"max_prefixes":0}}`, "max_prefixes: 0 is out of range; allowed: a whole number from 1 to 10000000"},
 	{`{"pools":[{"name":"a","policy":"sticky","replicas":[]}]}`, `pools[0].policy: "sticky" is an unknown value`},
 	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":0.5}}`, "consistent_hash.load_factor: 0.5 is out of range; allowed: 0 for no bound, or a number from 1 to 1000"},
 	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":1001}}`, "1001 is out of range"},
@@ -202,6 +209,7 @@ func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
 		"release":         {at(schema, "properties", "release"), base + `,"release":{"?":1}}`},
 		"health":          {at(schema, "properties", "health"), base + `,"health":{"?":1}}`},
 		"consistent_hash": {at(schema, "properties", "consistent_hash"), base + `,"consistent_hash":{"?":1}}`},
+		"cache_aware":     {at(schema, "properties", "cache_aware"), base + `,"cache_aware":{"?":1}}`},
 		"decision_log":    {at(schema, "properties", "decision_log"), base + `,"decision_log":{"?":1}}`},
 	}
 	for name, o := range objects {
@@ -234,7 +242,7 @@ func TestSchemaAndParserKnowTheSamePolicies(t *testing.T) {
 	}
 	for _, name := range policyNames {
 		c := defaultConfig()
-		if want, _ := policy.New(name, policy.Options{LoadFactor: 1.25}); c.chooser(name) != want {
+		if want, _ := policy.New(name, policy.Options{LoadFactor: 1.25, Threshold: 0.3, BalanceAbs: 64, BalanceRel: 1.5}); c.chooser(name) != want {
 			t.Errorf("%s is %T", name, c.chooser(name))
 		}
 	}

@@ -21,8 +21,8 @@ type pause struct {
 	// scope goes before an id that the body names in the session's key.
 	scope []byte
 	id    bodyID
-	// prompt is the body as the policy sees it, if it asks for prompts.
-	prompt   policy.Prompt
+	// prompt is looked for in the body if the policy asks for it.
+	prompt   bodyPrompt
 	prompted bool
 	// decision is there before the whole body if decided.
 	decision policy.Decision
@@ -64,7 +64,7 @@ func (t *turn) waits(p *pool, r *request, s sessionKey, now int64) bool {
 	w := f.newPause(r, inBody, now)
 	w.pool, w.session, w.prompted = p, s, p.readsPrompts()
 	if w.prompted {
-		w.prompt.Reset(binary.LittleEndian.Uint64(f.secret[:]))
+		w.prompt.reset(binary.LittleEndian.Uint64(f.secret[:]))
 	}
 	f.wait(t, w)
 	return true
