@@ -15,7 +15,9 @@ import (
 type bodies struct {
 	// reading says that requests may wait for their bodies.
 	reading bool
-	paused  []*turn
+	// paused are those that do, and cost is what they take, in bytes.
+	paused []*turn
+	cost   int
 	// sparePauses are to be used again.
 	sparePauses []*pause
 	// came is set when a request that waited has had some of its body. Until then
@@ -43,17 +45,9 @@ const (
 	bodyPiece = 16 << 10
 )
 
-// mayPause reports whether one more request may wait for its body, or the kind of
-// fault if not.
-func (b *bodies) mayPause() (kind fault, ok bool) {
-	switch {
-	case b.off:
-		b.missed++
-		return faultBodyWithheld, false
-	case len(b.paused) >= maxPaused:
-		return faultBodyBusy, false
-	}
-	return 0, b.reading
+// mayPause reports whether one more request may wait for its body.
+func (b *bodies) mayPause() bool {
+	return b.reading && !b.off && len(b.paused) < maxPaused && b.cost < maxPausedBytes
 }
 
 // OnHttpRequestBody looks at the next chunk of a request that waits for it.
@@ -206,15 +200,18 @@ func (f *filter) resume(t *turn, now int64) {
 	}
 	if w.reply.status != 0 {
 		f.answerRelease(w)
+		f.recycle(w)
 		return
 	}
 	defer abi.ContinueRequest() // also when the decision panics
 	f.missed++
 	w.pool.store.fault(faultBodyLate)
-	if !w.came {
+	t.routePaused(w, now)
+	if w.came {
+		f.recycle(w)
+	} else {
 		w.went, t.pause = true, w
 	}
-	t.routePaused(w, now)
 }
 
 // cameLate looks at a body that came when its request had gone on without it.

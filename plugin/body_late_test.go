@@ -235,9 +235,27 @@ func TestManyWaitAtOnce(t *testing.T) {
 	}
 }
 
-// The requests that wait are bounded; those beyond are routed at once.
+// The requests that wait are bounded, and what they take; those beyond are routed
+// at once.
 func TestTooManyWait(t *testing.T) {
-	g := startReading(t, 1, true, readingBodies)
+	g := startReading(t, 1, true, threeReplicas+`,"session":{"body":["user"],"max_id_bytes":65536,"scope_headers":["x-tenant"]}`)
+	tenant := [2]string{"x-tenant", strings.Repeat("t", 50_000)}
+	waits := 0
+	for r := with(chat(`{"user":"s"}`), tenant); ; waits++ {
+		s := g.Worker(0).NewStream()
+		step, err := s.RequestHeaders(append(turnHeaders(""), r.Headers...), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step.Flow == hostsim.Forward {
+			break
+		}
+	}
+	if most := maxPausedBytes / 115_000; waits < most-5 || waits > most+5 {
+		t.Errorf("%d requests of 115 KB each wait, want about %d", waits, most)
+	}
+
+	g = startReading(t, 1, true, readingBodies)
 	var open []*waiting
 	for range maxPaused {
 		open = append(open, g.pausedChat(0))

@@ -40,9 +40,11 @@ type pause struct {
 }
 
 const (
-	// maxPaused bounds the requests of one worker that wait at a time. One costs
-	// about 600 bytes and its id.
-	maxPaused = 4096
+	// maxPaused and maxPausedBytes bound the requests of one worker that wait at a
+	// time, and what they take: pauseBytes, an id, and the scope.
+	maxPaused      = 4096
+	maxPausedBytes = 16 << 20
+	pauseBytes     = 1024
 	// maxSparePauses bounds the pauses that are kept to be used again.
 	maxSparePauses = 64
 )
@@ -55,8 +57,14 @@ func (t *turn) waits(p *pool, r *request, s sessionKey, now int64) bool {
 	if !r.json || !inBody && !(s.ok && p.readsPrompts()) {
 		return false
 	}
-	if kind, ok := f.mayPause(); !ok {
-		p.store.fault(kind)
+	switch {
+	case f.mayPause():
+	case f.off:
+		f.missed++
+		p.store.fault(faultBodyWithheld)
+		return false
+	default:
+		p.store.fault(faultBodyBusy)
 		return false
 	}
 	// Until a host is named here the client names none, whatever happens.
@@ -74,7 +82,7 @@ func (t *turn) waits(p *pool, r *request, s sessionKey, now int64) bool {
 // earlier costs the client its connection. It reports whether the release waits.
 func (t *turn) holdReply(r *request, a localReply) bool {
 	f := t.filter
-	if _, ok := f.mayPause(); !ok || !f.reading {
+	if !f.mayPause() {
 		return false
 	}
 	w := f.newPause(r, a.unnamed && r.json, milliseconds())
@@ -106,6 +114,11 @@ func (f *filter) newPause(r *request, inBody bool, now int64) *pause {
 func (f *filter) wait(t *turn, w *pause) {
 	t.pause, w.at = w, len(f.paused)
 	f.paused = append(f.paused, t)
+	f.cost += f.costOf(w)
+}
+
+func (f *filter) costOf(w *pause) int {
+	return pauseBytes + f.config.Session.MaxIDBytes + len(w.scope)
 }
 
 // unwait takes the request out of those that wait and returns its pause, nil if it
@@ -116,6 +129,7 @@ func (f *filter) unwait(t *turn) *pause {
 		return nil
 	}
 	if !w.went {
+		f.cost -= f.costOf(w)
 		last := len(f.paused) - 1
 		f.paused[w.at] = f.paused[last]
 		f.paused[w.at].pause.at = w.at

@@ -101,6 +101,7 @@ func (f *filter) start(config *Config) {
 	}
 	if err := proxywasm.SetTickPeriodMilliSeconds(uint32(config.tickPeriod().Milliseconds())); err != nil {
 		proxywasm.LogError("pinwheel: the gateway gives no ticks, idle sessions are not swept: " + err.Error())
+		f.reading = false // nothing would end a wait in vain
 	}
 }
 

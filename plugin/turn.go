@@ -198,7 +198,7 @@ func (t *turn) explain(header, value string) {
 // not it was ever routed.
 func (t *turn) OnHttpStreamDone() {
 	f := t.filter
-	f.unwait(t)
+	f.recycle(f.unwait(t))
 	if t.decision.Replica != 0 {
 		t.pool.inflight.end(t.decision.Replica)
 	}
