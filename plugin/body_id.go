@@ -71,6 +71,9 @@ func (s *bodyID) reset(paths []bodyPath, most int) {
 	s.paths, s.most = paths, most
 	s.state, s.depth, s.met, s.fits = scanValue, 0, 0, 0
 	s.id, s.by = s.id[:0], len(paths)
+	if len(paths) == 0 {
+		s.state = scanDone
+	}
 }
 
 // found returns the id, empty if there is none so far. Valid until reset.

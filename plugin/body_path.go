@@ -30,7 +30,7 @@ func parseBodyPath(s string) (path bodyPath, ok bool) {
 			return false
 		}
 		p := pathPart{key: string(part), index: -1}
-		if n, err := strconv.ParseUint(p.key, 10, 31); err == nil {
+		if n, err := strconv.ParseUint(p.key, 10, 31); err == nil && strconv.FormatUint(n, 10) == p.key {
 			p.index = int(n)
 		}
 		path, part = append(path, p), part[:0]

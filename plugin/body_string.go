@@ -86,17 +86,21 @@ func (s *bodyID) inEscape(c byte) {
 	s.state -= scanKeyEscape - scanInKey
 }
 
-// codePoint adds what \u has spelled, unless that is the first half of a pair.
+// codePoint adds what \u has spelled, unless that may be the first half of a pair.
 func (s *bodyID) codePoint() {
-	switch {
-	case s.half != 0:
-		s.addRune(utf16.DecodeRune(s.half, s.code))
-		s.half = 0
-	case utf16.IsSurrogate(s.code):
-		s.half = s.code
-	default:
-		s.addRune(s.code)
+	if s.half != 0 {
+		if r := utf16.DecodeRune(s.half, s.code); r != utf8.RuneError {
+			s.half = 0
+			s.addRune(r)
+			return
+		}
+		s.unpaired()
 	}
+	if utf16.IsSurrogate(s.code) {
+		s.half = s.code
+		return
+	}
+	s.addRune(s.code)
 }
 
 // unpaired ends a pair of surrogates whose second half did not come.

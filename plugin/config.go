@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/policy"
@@ -15,6 +16,7 @@ type Config struct {
 	Pools          []PoolConfig
 	Session        SessionConfig
 	Target         TargetConfig
+	Body           BodyConfig
 	Release        ReleaseConfig
 	Health         HealthConfig
 	ConsistentHash ConsistentHashConfig
@@ -40,6 +42,8 @@ type PoolConfig struct {
 type SessionConfig struct {
 	// Headers are asked in order; the first that is not empty names the session.
 	Headers []string
+	// Body are asked after them, in the request's JSON body.
+	Body []bodyPath
 	// ScopeHeaders are folded into the session's key.
 	ScopeHeaders []string
 	// IdleTimeout ends a session that had no turn for that long.
@@ -48,6 +52,21 @@ type SessionConfig struct {
 	MaxSessions int
 	// MaxIDBytes bounds a session id's length.
 	MaxIDBytes int
+}
+
+// BodyConfig is how requests wait for their bodies.
+type BodyConfig struct {
+	// MaxBytes bounds what is read of a body.
+	MaxBytes int
+	// Wait is how long a request waits for the next bytes of its body.
+	Wait time.Duration
+}
+
+// readsBodies says that a request may wait for its body.
+func (c *Config) readsBodies() bool {
+	const readsPrompts = "cache_aware"
+	return len(c.Session.Body) > 0 || c.Policy == readsPrompts ||
+		slices.ContainsFunc(c.Pools, func(p PoolConfig) bool { return p.Policy == readsPrompts })
 }
 
 // TargetConfig is how the choice reaches the gateway.
@@ -125,9 +144,14 @@ type DecisionLogConfig struct {
 }
 
 // tickPeriod is the time between two rounds of periodic work: a second, or less
-// where sessions expire so soon that a second is long.
+// where sessions expire so soon, or requests wait for so short a time, that a
+// second is long.
 func (c *Config) tickPeriod() time.Duration {
-	return min(max(c.Session.IdleTimeout/8, 10*time.Millisecond), time.Second)
+	period := c.Session.IdleTimeout / 8
+	if c.readsBodies() {
+		period = min(period, c.Body.Wait/2)
+	}
+	return min(max(period, 10*time.Millisecond), time.Second)
 }
 
 // policyNames are the policies, the default first.
@@ -160,6 +184,7 @@ func defaultConfig() Config {
 			MaxIDBytes:  256,
 		},
 		Target:         TargetConfig{Header: "x-gateway-destination-endpoint", Spares: 2},
+		Body:           BodyConfig{MaxBytes: 65536, Wait: time.Second},
 		Release:        ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
 		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute},
 		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},

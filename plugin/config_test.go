@@ -42,7 +42,8 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 		"policy": "consistent_hash", "consistent_hash": {"load_factor": 0},
 		"cache_aware": {"cache_threshold": 0.5, "balance_abs_threshold": 0, "balance_rel_threshold": 1, "max_prefixes": 9},
 		"health": {"failures": 0, "cooldown": "1s", "max_cooldown": "1m"},
-		"session": {"headers": ["X-My-Session"], "preset": "agents", "scope_headers": ["X-Tenant"],
+		"body": {"max_bytes": 2048, "wait": "50ms"},
+		"session": {"headers": ["X-My-Session"], "body": ["metadata.session_id", "a\\.b.1"], "preset": "agents", "scope_headers": ["X-Tenant"],
 			"idle_timeout": "90s", "max_sessions": 7, "max_id_bytes": 8},
 		"target": {"header": "X-Host", "encoding": "base64"},
 		"release": {"path": "", "secret": "s"},
@@ -68,6 +69,10 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 		s.ScopeHeaders[0] != "x-tenant" || s.IdleTimeout != 90*time.Second || s.MaxSessions != 7 || s.MaxIDBytes != 8 {
 		t.Errorf("session: %+v", s)
 	}
+	want := []bodyPath{{{"metadata", -1}, {"session_id", -1}}, {{"a.b", -1}, {"1", 1}}}
+	if !reflect.DeepEqual(s.Body, want) || c.Body != (BodyConfig{2048, 50 * time.Millisecond}) || c.tickPeriod() != 25*time.Millisecond {
+		t.Errorf("bodies: %+v, %+v, tick %v", s.Body, c.Body, c.tickPeriod())
+	}
 	if c.Target != (TargetConfig{Header: "x-host", Base64: true}) {
 		t.Errorf("target: %+v", c.Target)
 	}
@@ -92,6 +97,14 @@ var refused = []struct{ config, says string }{
 	{`{"replicas":["10.0.0.1:1"],"session":{"max_id_bytes":"8"}}`, `"8" is out of range`},
 	{`{"replicas":["10.0.0.1:1"],"session":{"headers":[]}}`, "session.headers: empty"},
 	{`{"replicas":["10.0.0.1:1"],"session":{"headers":["x y"]}}`, `session.headers[0]: "x y" is no header name`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":"user"}}`, "session.body: a string where a list belongs"},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":["user","a..b"]}}`, `session.body[1]: "a..b" is no path; allowed: keys and list positions joined by dots`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":["messages.#.id"]}}`, `session.body[0]: "messages.#.id" is no path`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":["a.b.c.d.e.f.g.h.i"]}}`, "at most 8 of them"},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":["1","2","3","4","5","6","7","8","9"]}}`, "session.body: 9 paths; allowed: at most 8"},
+	{`{"replicas":["10.0.0.1:1"],"body":{"max_bytes":1023}}`, "body.max_bytes: 1023 is out of range; allowed: a whole number from 1024 to 1048576"},
+	{`{"replicas":["10.0.0.1:1"],"body":{"wait":"10ms"}}`, `body.wait: "10ms" is no duration in range`},
+	{`{"replicas":["10.0.0.1:1"],"body":{"bytes":1}}`, `body.bytes: unknown key; did you mean "max_bytes"?`},
 	{`{"replicas":["10.0.0.1:1"],"session":null}`, "session: null where an object belongs"},
 	{`{"replicas":["vllm-0:8000"]}`, `replicas[0]: "vllm-0:8000" is not an address; allowed: IP:PORT or [IPv6]:PORT`},
 	{`{"replicas":["10.0.0.1"]}`, `replicas[0]: "10.0.0.1" is not an address`},
@@ -311,6 +324,7 @@ func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		`{"replicas":["10.0.0.1:8000","[fd00::2]:8000"]}`,
 		`{"replicas":[{"address":"10.0.0.1:8000","weight":2,"state":"unhealthy"}],"session":{"preset":"agents"}}`,
 		`{"pools":[{"name":"a","cluster":"x","replicas":[]}],"target":{"encoding":"base64"},"release":{"path":""}}`,
+		`{"replicas":["10.0.0.1:1"],"session":{"body":["metadata.session_id","a\\.b","messages.0.id","é"]},"body":{"wait":"2s"}}`,
 	} {
 		if err := check(good); err != nil {
 			t.Errorf("the schema refuses %s: %v", good, err)
