@@ -1,6 +1,11 @@
 package plugin
 
-import "github.com/pinwheel-proxy/pinwheel/policy"
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
 
 // bodyPrompt finds the prompt in the JSON body of a model request that comes in
 // pieces, and takes the hashes of its prefixes on the way: each byte is looked at
@@ -58,14 +63,22 @@ func (s *bodyPrompt) done() bool { return s.state == promptDone }
 func (s *bodyPrompt) feed(b []byte) {
 	from := 0 // where the prompt begins in b, while taking
 	for i := 0; i < len(b) && s.state != promptDone; i++ {
-		if s.state == promptInString || s.state == promptInKey {
-			n := plainBytes(b[i:])
-			if s.state == promptInKey {
-				s.addKey(b[i : i+n])
+		// Nearly all of a body is passed over here.
+		switch n := 0; s.state {
+		case promptInString:
+			n, s.state = passString(b[i:])
+			i += n
+		case promptInKey:
+			n = plainBytes(b[i:])
+			s.addKey(b[i : i+n])
+			i += n
+		case promptInside:
+			for i < len(b) && b[i] != '"' && b[i]|' ' != '{' && b[i]|' ' != '}' { // and so [ and ]
+				i++
 			}
-			if i += n; i == len(b) {
-				break
-			}
+		}
+		if i == len(b) {
+			break
 		}
 		was := s.taking
 		s.step(b[i])
@@ -87,6 +100,38 @@ func (s *bodyPrompt) feed(b []byte) {
 	}
 }
 
+// passString returns the offset of the quote that ends the string of which b is a
+// part, or len(b) if it goes on, and what the byte there belongs to.
+func passString(b []byte) (int, promptState) {
+	n := 0
+	for n < len(b) {
+		if len(b)-n >= 8 {
+			special := specials(binary.LittleEndian.Uint64(b[n:]))
+			if special == 0 {
+				n += 8
+				continue
+			}
+			n += bits.TrailingZeros64(special) / 8
+		}
+		switch b[n] {
+		case '"':
+			return n, promptInString
+		case '\\':
+			n++
+			if n == len(b) {
+				return n, promptStringEscape
+			}
+		}
+		n++
+	}
+	return n, promptInString
+}
+
+func (s *bodyPrompt) addKey(b []byte) {
+	copy(s.key[min(s.keySize, maxPromptKey):], b)
+	s.keySize += len(b)
+}
+
 // step reads a byte that is no plain part of a string.
 func (s *bodyPrompt) step(c byte) {
 	switch s.state {
@@ -101,11 +146,6 @@ func (s *bodyPrompt) step(c byte) {
 	default:
 		s.top(c)
 	}
-}
-
-func (s *bodyPrompt) addKey(b []byte) {
-	copy(s.key[min(s.keySize, maxPromptKey):], b)
-	s.keySize += len(b)
 }
 
 // inString reads a quote or a backslash.

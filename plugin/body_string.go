@@ -37,19 +37,23 @@ func (s *bodyID) inString(b []byte) int {
 // plainBytes returns the number of bytes before the first quote or backslash. It
 // takes eight at a time: most of a prompt goes through here.
 func plainBytes(b []byte) (n int) {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; len(b)-n >= 8; n += 8 {
-		word := binary.LittleEndian.Uint64(b[n:])
-		quote, escape := word^ones*'"', word^ones*'\\'
-		// The lowest top bit set is that of the first byte that is zero.
-		if zero := ((quote-ones)&^quote | (escape-ones)&^escape) & tops; zero != 0 {
-			return n + bits.TrailingZeros64(zero)/8
+		if special := specials(binary.LittleEndian.Uint64(b[n:])); special != 0 {
+			return n + bits.TrailingZeros64(special)/8
 		}
 	}
 	for n < len(b) && b[n] != '"' && b[n] != '\\' {
 		n++
 	}
 	return n
+}
+
+// specials is not 0 if a byte of the word is a quote or a backslash. The lowest bit
+// set is then the top one of the first that is.
+func specials(word uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	quote, escape := word^ones*'"', word^ones*'\\'
+	return ((quote-ones)&^quote | (escape-ones)&^escape) & tops
 }
 
 // inEscape reads a byte of an escape sequence, behind its backslash.

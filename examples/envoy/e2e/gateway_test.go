@@ -59,6 +59,8 @@ const (
 	readsBodies  kind = "session.body"
 	noFlag       kind = "session.body without the flag"
 	tightBuffers kind = "session.body, 32 KiB of buffer"
+	// readsPrompts is userFile with the policy cache_aware and that flag.
+	readsPrompts kind = "cache_aware"
 )
 
 var gateways = struct {

@@ -39,7 +39,7 @@ func start(k kind, version string) (*gateway, error) {
 	switch k {
 	case updatable, bareDoor:
 		text, err = g.split(k, text)
-	case readsBodies, noFlag, tightBuffers:
+	case readsBodies, noFlag, tightBuffers, readsPrompts:
 		text, err = readBodies(k, text)
 	}
 	if err != nil {
@@ -96,9 +96,13 @@ func (g *gateway) adapt(port int) (envoytest.Bootstrap, error) {
 	return text.Plugin(func(c map[string]any) { c["replicas"] = addrs })
 }
 
-// readBodies has the plugin ask bodies for the session.
+// readBodies has the plugin ask bodies for the session, or for the prompt.
 func readBodies(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, error) {
 	text, err := text.Plugin(func(c map[string]any) {
+		if k == readsPrompts {
+			c["policy"] = "cache_aware"
+			return
+		}
 		c["session"] = map[string]any{"body": []string{"metadata.session_id", "user"}}
 	})
 	if err == nil && k != noFlag {
