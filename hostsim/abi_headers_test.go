@@ -139,6 +139,61 @@ func TestHeadersStayOpenWhilePaused(t *testing.T) {
 	}
 }
 
+// So can a tick, in the name of the stream, with or without a body so far. As seen on Envoy 1.36.4 and 1.40.0.
+func TestATickWritesHeadersOfWhatItResumes(t *testing.T) {
+	for _, flag := range []bool{true, false} {
+		for _, chunks := range [][]string{nil, {"bo"}, {"bo", "dy"}} {
+			p := newProbe(t, `
+				configure tickevery 1000
+				request_headers return 1
+				request_body return 2
+				request_body when 3 return 0
+				tick effective 2
+				tick replace 0 x-dest there
+				tick continue 0
+				tick effective 1
+				tick get 0 x-dest`, func(c *Config) { c.AllowOnHeadersStopIteration = flag })
+			s := p.Worker(0).NewStream()
+			_, err := s.RequestHeaders(get, false)
+			ok(t, err)
+			for _, c := range chunks {
+				step, err := s.RequestBody([]byte(c), false)
+				ok(t, err)
+				if step.Flow != Wait || step.Headers || step.Data != nil {
+					t.Errorf("flag %v, %q: %+v", flag, c, step)
+				}
+			}
+			p.Advance(1000e6)
+			step := s.RequestReady()
+			if want := strings.Join(chunks, ""); !step.Headers || flag && (string(step.Data) != want || step.Flow != Forward) {
+				t.Errorf("flag %v, %q: ready %+v", flag, chunks, step)
+			}
+			if got := s.Headers(MapRequestHeaders).Value("x-dest"); got != "there" {
+				t.Errorf("flag %v, %q: x-dest %q", flag, chunks, got)
+			}
+			if got := p.heard(); !strings.Contains(got, "replace 0 x-dest there = 0") || !strings.Contains(got, "get 0 x-dest = 2") {
+				t.Errorf("flag %v, %q: heard\n%s", flag, chunks, got)
+			}
+		}
+	}
+}
+
+// And answer in the upstream's place.
+func TestATickAnswersWhatWaits(t *testing.T) {
+	p := newProbe(t, `
+		configure tickevery 1000
+		request_headers return 1
+		tick effective 2
+		tick reply 418 short`)
+	s := p.Worker(0).NewStream()
+	_, err := s.RequestHeaders(get, false)
+	ok(t, err)
+	p.Advance(1000e6)
+	if step := s.RequestReady(); step.Flow != Reply || step.Headers || s.LocalReply().Status != 418 {
+		t.Errorf("ready %+v", step)
+	}
+}
+
 // What continue_stream has let go on is out of the plugin's reach.
 func TestContinueClosesTheRequest(t *testing.T) {
 	p := newProbe(t, `

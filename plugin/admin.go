@@ -20,17 +20,18 @@ func (f *filter) isAdmin(path string) (action, query string, ok bool) {
 	return action, query, action == "" || action[0] == '/'
 }
 
-// admin answers an operator; such a request is never forwarded.
-func (f *filter) admin(r *request, action, query string) {
+// admin does what an operator asks for and returns the answer; such a request is
+// never forwarded.
+func (f *filter) admin(r *request, action, query string) localReply {
 	status, body := f.execute(r.method, action, query)
-	if status != 200 {
-		body = `{"status":"error","error":` + quoteJSON(body) + "}"
+	if status == 200 {
+		return localReply{status: 200, body: body}
 	}
+	a := refusal(status, body)
 	if status == 405 {
-		reply(status, body, [2]string{"allow", methodOf(action)})
-		return
+		a.headers = [][2]string{{"allow", methodOf(action)}}
 	}
-	reply(status, body)
+	return a
 }
 
 func methodOf(action string) string {

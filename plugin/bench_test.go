@@ -27,7 +27,7 @@ func benchmark(b *testing.B, name string, replicaCounts, sessionCounts []int) {
 				}
 				turn := func(i int) {
 					key := keyOf(string(ids[i%sessions]))
-					d := p.decide(key, true, 0, 1000)
+					d := p.decide(key, true, 0, nil, 1000)
 					p.targetOf(d, key, 2, 1000)
 				}
 				for i := range sessions {

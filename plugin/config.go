@@ -16,10 +16,12 @@ type Config struct {
 	Pools          []PoolConfig
 	Session        SessionConfig
 	Target         TargetConfig
+	Body           BodyConfig
 	Release        ReleaseConfig
 	Admin          AdminConfig
 	Health         HealthConfig
 	ConsistentHash ConsistentHashConfig
+	CacheAware     CacheAwareConfig
 	DebugHeaders   bool
 	DecisionLog    DecisionLogConfig
 }
@@ -41,6 +43,8 @@ type PoolConfig struct {
 type SessionConfig struct {
 	// Headers are asked in order; the first that is not empty names the session.
 	Headers []string
+	// Body are asked after them, in the request's JSON body.
+	Body []bodyPath
 	// ScopeHeaders are folded into the session's key.
 	ScopeHeaders []string
 	// IdleTimeout ends a session that had no turn for that long.
@@ -49,6 +53,21 @@ type SessionConfig struct {
 	MaxSessions int
 	// MaxIDBytes bounds a session id's length.
 	MaxIDBytes int
+}
+
+// BodyConfig is how requests wait for their bodies.
+type BodyConfig struct {
+	// MaxBytes bounds what is read of a body.
+	MaxBytes int
+	// Wait is how long a request waits for the next bytes of its body.
+	Wait time.Duration
+}
+
+// readsBodies says that a request may wait for its body.
+func (c *Config) readsBodies() bool {
+	const readsPrompts = "cache_aware"
+	return len(c.Session.Body) > 0 || c.Policy == readsPrompts ||
+		slices.ContainsFunc(c.Pools, func(p PoolConfig) bool { return p.Policy == readsPrompts })
 }
 
 // TargetConfig is how the choice reaches the gateway.
@@ -106,6 +125,26 @@ type ConsistentHashConfig struct {
 // maxLoadFactor is far above any that bounds something.
 const maxLoadFactor = 1000
 
+// CacheAwareConfig is what the policy cache_aware is told.
+type CacheAwareConfig struct {
+	// Threshold is the share of its prompt, 0..1, above which a known prefix places
+	// a session.
+	Threshold float64
+	// BalanceAbs, in open sessions, 0..maxBalanceAbs, and BalanceRel, a factor,
+	// 0..maxBalanceRel, are the margin above the least loaded replica at which
+	// a replica loses that preference: both must be exceeded.
+	BalanceAbs int
+	BalanceRel float64
+	// MaxPrefixes bounds what a pool remembers, 1..maxPrefixes.
+	MaxPrefixes int
+}
+
+const (
+	maxBalanceAbs = 1_000_000
+	maxBalanceRel = 1000
+	maxPrefixes   = 10_000_000
+)
+
 // DecisionLogConfig is the log of decisions.
 type DecisionLogConfig struct {
 	Enabled bool
@@ -117,19 +156,25 @@ type DecisionLogConfig struct {
 }
 
 // tickPeriod is the time between two rounds of periodic work: a second, or less
-// where sessions expire so soon that a second is long.
+// where sessions expire so soon, or requests wait for so short a time, that a
+// second is long.
 func (c *Config) tickPeriod() time.Duration {
-	return min(max(c.Session.IdleTimeout/8, 10*time.Millisecond), time.Second)
+	period := c.Session.IdleTimeout / 8
+	if c.readsBodies() {
+		period = min(period, c.Body.Wait/2)
+	}
+	return min(max(period, 10*time.Millisecond), time.Second)
 }
 
-// policyNames are the policies that the plugin offers, the default first. The
-// plugin does not read prompts, without which cache_aware is another name for
-// sticky_least_loaded.
-var policyNames = slices.DeleteFunc(policy.Names(), func(name string) bool { return name == "cache_aware" })
+// policyNames are the policies, the default first.
+var policyNames = policy.Names()
 
 // chooser returns the policy of that name, which is one of policyNames.
 func (c *Config) chooser(name string) policy.Policy {
-	chosen, err := policy.New(name, policy.Options{LoadFactor: c.ConsistentHash.LoadFactor})
+	chosen, err := policy.New(name, policy.Options{
+		LoadFactor: c.ConsistentHash.LoadFactor,
+		Threshold:  c.CacheAware.Threshold, BalanceAbs: uint32(c.CacheAware.BalanceAbs), BalanceRel: c.CacheAware.BalanceRel,
+	})
 	if err != nil { // no configuration that was parsed comes here
 		return policy.StickyLeastLoaded{}
 	}
@@ -151,9 +196,11 @@ func defaultConfig() Config {
 			MaxIDBytes:  256,
 		},
 		Target:         TargetConfig{Header: "x-gateway-destination-endpoint", Spares: 2},
+		Body:           BodyConfig{MaxBytes: 65536, Wait: time.Second},
 		Release:        ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
 		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute, Statuses: statuses{}.with(500, 599)},
 		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},
+		CacheAware:     CacheAwareConfig{Threshold: 0.3, BalanceAbs: 64, BalanceRel: 1.5, MaxPrefixes: 65536},
 		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},
 	}
 }

@@ -120,9 +120,10 @@ func (d *decoder) integer(dst *int, path string, v gjson.Result, least, most int
 	*dst = n
 }
 
-func (d *decoder) fraction(dst *float64, path string, v gjson.Result) {
-	if v.Type != gjson.Number || v.Num < 0 || v.Num > 1 {
-		d.fail(path, v.Raw+" is out of range", "a number from 0 to 1")
+// number reads a number from 0 to most.
+func (d *decoder) number(dst *float64, path string, v gjson.Result, most int) {
+	if v.Type != gjson.Number || v.Num < 0 || v.Num > float64(most) {
+		d.fail(path, v.Raw+" is out of range", "a number from 0 to "+strconv.Itoa(most))
 		return
 	}
 	*dst = v.Num

@@ -29,10 +29,12 @@ func ParseConfig(text []byte) (*Config, error) {
 		{"pools", func(p string, v gjson.Result) { c.Pools = d.pools(p, v) }},
 		{"session", func(p string, v gjson.Result) { d.session(&c.Session, &preset, p, v) }},
 		{"target", func(p string, v gjson.Result) { d.target(&c.Target, p, v) }},
+		{"body", func(p string, v gjson.Result) { d.body(&c.Body, p, v) }},
 		{"release", func(p string, v gjson.Result) { d.release(&c.Release, p, v) }},
 		{"admin", func(p string, v gjson.Result) { d.admin(&c.Admin, p, v) }},
 		{"health", func(p string, v gjson.Result) { d.health(&c.Health, p, v) }},
 		{"consistent_hash", func(p string, v gjson.Result) { d.consistentHash(&c.ConsistentHash, p, v) }},
+		{"cache_aware", func(p string, v gjson.Result) { d.cacheAware(&c.CacheAware, p, v) }},
 		{"debug_headers", func(p string, v gjson.Result) { d.boolean(&c.DebugHeaders, p, v) }},
 		{"decision_log", func(p string, v gjson.Result) { d.decisionLog(&c.DecisionLog, p, v) }},
 	})
@@ -163,6 +165,7 @@ func (d *decoder) session(c *SessionConfig, preset *string, path string, v gjson
 	headers := []string(nil)
 	d.object(path, v, fields{
 		{"headers", func(p string, v gjson.Result) { headers = d.headerNames(p, v, 16) }},
+		{"body", func(p string, v gjson.Result) { c.Body = d.bodyPaths(p, v) }},
 		{"preset", func(p string, v gjson.Result) { d.oneOf(preset, p, v, "agents") }},
 		{"scope_headers", func(p string, v gjson.Result) { c.ScopeHeaders = d.headerNames(p, v, 8) }},
 		{"idle_timeout", func(p string, v gjson.Result) {
@@ -185,6 +188,29 @@ func (d *decoder) session(c *SessionConfig, preset *string, path string, v gjson
 	if len(c.Headers) == 0 {
 		d.fail(path+".headers", "empty", "one header name or more")
 	}
+}
+
+func (d *decoder) bodyPaths(path string, v gjson.Result) (paths []bodyPath) {
+	d.array(path, v, func(path string, v gjson.Result) {
+		var s string
+		d.text(&s, path, v)
+		parsed, ok := parseBodyPath(s)
+		if !ok {
+			d.fail(path, quote(s)+" is no path", pathAllowed)
+		}
+		paths = append(paths, parsed)
+	})
+	if len(paths) > maxBodyPaths {
+		d.fail(path, strconv.Itoa(len(paths))+" paths", "at most "+strconv.Itoa(maxBodyPaths))
+	}
+	return paths
+}
+
+func (d *decoder) body(c *BodyConfig, path string, v gjson.Result) {
+	d.object(path, v, fields{
+		{"max_bytes", func(p string, v gjson.Result) { d.integer(&c.MaxBytes, p, v, 1024, 1<<20) }},
+		{"wait", func(p string, v gjson.Result) { d.duration(&c.Wait, p, v, 20*time.Millisecond, time.Minute) }},
+	})
 }
 
 func (d *decoder) target(c *TargetConfig, path string, v gjson.Result) {
@@ -262,10 +288,19 @@ func (d *decoder) consistentHash(c *ConsistentHashConfig, path string, v gjson.R
 	})
 }
 
+func (d *decoder) cacheAware(c *CacheAwareConfig, path string, v gjson.Result) {
+	d.object(path, v, fields{
+		{"cache_threshold", func(p string, v gjson.Result) { d.number(&c.Threshold, p, v, 1) }},
+		{"balance_abs_threshold", func(p string, v gjson.Result) { d.integer(&c.BalanceAbs, p, v, 0, maxBalanceAbs) }},
+		{"balance_rel_threshold", func(p string, v gjson.Result) { d.number(&c.BalanceRel, p, v, maxBalanceRel) }},
+		{"max_prefixes", func(p string, v gjson.Result) { d.integer(&c.MaxPrefixes, p, v, 1, maxPrefixes) }},
+	})
+}
+
 func (d *decoder) decisionLog(c *DecisionLogConfig, path string, v gjson.Result) {
 	d.object(path, v, fields{
 		{"enabled", func(p string, v gjson.Result) { d.boolean(&c.Enabled, p, v) }},
-		{"sample", func(p string, v gjson.Result) { d.fraction(&c.Sample, p, v) }},
+		{"sample", func(p string, v gjson.Result) { d.number(&c.Sample, p, v, 1) }},
 		{"level", func(p string, v gjson.Result) { d.oneOf(&c.Level, p, v, "debug", "info", "warn") }},
 	})
 }

@@ -40,8 +40,10 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 			{"name": "a", "cluster": "vllm-a", "replicas": ["10.0.0.1:1"]},
 			{"name": "b", "cluster": "vllm-b", "policy": "random", "replicas": []}],
 		"policy": "consistent_hash", "consistent_hash": {"load_factor": 0},
+		"cache_aware": {"cache_threshold": 0.5, "balance_abs_threshold": 0, "balance_rel_threshold": 1, "max_prefixes": 9},
 		"health": {"failures": 0, "cooldown": "1s", "max_cooldown": "1m", "statuses": [429, "5xx"]},
-		"session": {"headers": ["X-My-Session"], "preset": "agents", "scope_headers": ["X-Tenant"],
+		"body": {"max_bytes": 2048, "wait": "50ms"},
+		"session": {"headers": ["X-My-Session"], "body": ["metadata.session_id", "a\\.b.1"], "preset": "agents", "scope_headers": ["X-Tenant"],
 			"idle_timeout": "90s", "max_sessions": 7, "max_id_bytes": 8},
 		"target": {"header": "X-Host", "encoding": "base64"},
 		"release": {"path": "", "secret": "s"},
@@ -54,6 +56,9 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 	if c.Policy != "consistent_hash" || c.Pools[0].Policy != "" || c.Pools[1].Policy != "random" || c.ConsistentHash.LoadFactor != 0 {
 		t.Errorf("policies: %+v", c)
 	}
+	if c.CacheAware != (CacheAwareConfig{0.5, 0, 1, 9}) {
+		t.Errorf("cache_aware: %+v", c.CacheAware)
+	}
 	if c.Health != (HealthConfig{0, time.Second, time.Minute, statuses{}.with(429, 429).with(500, 599)}) {
 		t.Errorf("health: %+v", c.Health)
 	}
@@ -64,6 +69,10 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 	if s.Headers[0] != "x-my-session" || !slices.Contains(s.Headers, "x-litellm-session-id") ||
 		s.ScopeHeaders[0] != "x-tenant" || s.IdleTimeout != 90*time.Second || s.MaxSessions != 7 || s.MaxIDBytes != 8 {
 		t.Errorf("session: %+v", s)
+	}
+	want := []bodyPath{{{"metadata", -1}, {"session_id", -1}}, {{"a.b", -1}, {"1", 1}}}
+	if !reflect.DeepEqual(s.Body, want) || c.Body != (BodyConfig{2048, 50 * time.Millisecond}) || c.tickPeriod() != 25*time.Millisecond {
+		t.Errorf("bodies: %+v, %+v, tick %v", s.Body, c.Body, c.tickPeriod())
 	}
 	if c.Target != (TargetConfig{Header: "x-host", Base64: true}) {
 		t.Errorf("target: %+v", c.Target)
@@ -92,6 +101,14 @@ var refused = []struct{ config, says string }{
 	{`{"replicas":["10.0.0.1:1"],"session":{"max_id_bytes":"8"}}`, `"8" is out of range`},
 	{`{"replicas":["10.0.0.1:1"],"session":{"headers":[]}}`, "session.headers: empty"},
 	{`{"replicas":["10.0.0.1:1"],"session":{"headers":["x y"]}}`, `session.headers[0]: "x y" is no header name`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":"user"}}`, "session.body: a string where a list belongs"},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":["user","a..b"]}}`, `session.body[1]: "a..b" is no path; allowed: keys and list positions joined by dots`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":["messages.#.id"]}}`, `session.body[0]: "messages.#.id" is no path`},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":["a.b.c.d.e.f.g.h.i"]}}`, "at most 8 of them"},
+	{`{"replicas":["10.0.0.1:1"],"session":{"body":["1","2","3","4","5","6","7","8","9"]}}`, "session.body: 9 paths; allowed: at most 8"},
+	{`{"replicas":["10.0.0.1:1"],"body":{"max_bytes":1023}}`, "body.max_bytes: 1023 is out of range; allowed: a whole number from 1024 to 1048576"},
+	{`{"replicas":["10.0.0.1:1"],"body":{"wait":"10ms"}}`, `body.wait: "10ms" is no duration in range`},
+	{`{"replicas":["10.0.0.1:1"],"body":{"bytes":1}}`, `body.bytes: unknown key; did you mean "max_bytes"?`},
 	{`{"replicas":["10.0.0.1:1"],"session":null}`, "session: null where an object belongs"},
 	{`{"replicas":["vllm-0:8000"]}`, `replicas[0]: "vllm-0:8000" is not an address; allowed: IP:PORT or [IPv6]:PORT`},
 	{`{"replicas":["10.0.0.1"]}`, `replicas[0]: "10.0.0.1" is not an address`},
@@ -111,7 +128,7 @@ var refused = []struct{ config, says string }{
 	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"a","cluster":"y","replicas":[]}]}`, `pools[1].name: "a" is the name of another pool`},
 	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"b","cluster":"x","replicas":[]}]}`, `pools[1].cluster: "x" belongs to another pool`},
 	{`{"pools":[{"name":"a","cluster":"x","replicas":[]},{"name":"b","replicas":[]}]}`, "pools[1].cluster: missing"},
-	{`{"replicas":["10.0.0.1:1"],"policy":"sticky"}`, "; allowed: sticky_least_loaded, consistent_hash, least_loaded, power_of_two, round_robin, random"},
+	{`{"replicas":["10.0.0.1:1"],"policy":"sticky"}`, "; allowed: sticky_least_loaded, consistent_hash, cache_aware, least_loaded, power_of_two, round_robin, random"},
 	{`{"replicas":["10.0.0.1:1"],"health":{"failures":-1}}`, "health.failures: -1 is out of range; allowed: a whole number from 0 to 1000"},
 	{`{"replicas":["10.0.0.1:1"],"health":{"cooldown":10}}`, "health.cooldown: 10 is no duration in range"},
 	{`{"replicas":["10.0.0.1:1"],"health":{"statuses":["5xx",302]}}`, `health.statuses[1]: 302 is no status of a failure; allowed: a number from 400 to 599, "4xx" or "5xx"`},
@@ -119,7 +136,10 @@ var refused = []struct{ config, says string }{
 	{`{"replicas":["10.0.0.1:1"],"health":{"max_cooldown":"25h"}}`, `health.max_cooldown: "25h" is no duration in range`},
 	{`{"replicas":["10.0.0.1:1"],"health":{"cooldown":"10m"}}`, "health.max_cooldown: 5m0s is less than the cooldown; allowed: 10m0s or more"},
 	{`{"replicas":["10.0.0.1:1"],"policy":"least_loded"}`, `policy: "least_loded" is an unknown value; did you mean "least_loaded"?`},
-	{`{"replicas":["10.0.0.1:1"],"policy":"cache_aware"}`, `policy: "cache_aware" is an unknown value`},
+	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"cache_threshold":1.1}}`, "cache_aware.cache_threshold: 1.1 is out of range; allowed: a number from 0 to 1"},
+	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"balance_abs_threshold":0.5}}`, "balance_abs_threshold: 0.5 is out of range; allowed: a whole number from 0 to 1000000"},
+	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"balance_rel_threshold":-1}}`, "balance_rel_threshold: -1 is out of range; allowed: a number from 0 to 1000"},
+	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"max_prefixes":0}}`, "max_prefixes: 0 is out of range; allowed: a whole number from 1 to 10000000"},
 	{`{"pools":[{"name":"a","policy":"sticky","replicas":[]}]}`, `pools[0].policy: "sticky" is an unknown value`},
 	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":0.5}}`, "consistent_hash.load_factor: 0.5 is out of range; allowed: 0 for no bound, or a number from 1 to 1000"},
 	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":1001}}`, "1001 is out of range"},
@@ -206,6 +226,7 @@ func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
 		"admin":           {at(schema, "properties", "admin"), base + `,"admin":{"?":1}}`},
 		"health":          {at(schema, "properties", "health"), base + `,"health":{"?":1}}`},
 		"consistent_hash": {at(schema, "properties", "consistent_hash"), base + `,"consistent_hash":{"?":1}}`},
+		"cache_aware":     {at(schema, "properties", "cache_aware"), base + `,"cache_aware":{"?":1}}`},
 		"decision_log":    {at(schema, "properties", "decision_log"), base + `,"decision_log":{"?":1}}`},
 	}
 	for name, o := range objects {
@@ -238,7 +259,7 @@ func TestSchemaAndParserKnowTheSamePolicies(t *testing.T) {
 	}
 	for _, name := range policyNames {
 		c := defaultConfig()
-		if want, _ := policy.New(name, policy.Options{LoadFactor: 1.25}); c.chooser(name) != want {
+		if want, _ := policy.New(name, policy.Options{LoadFactor: 1.25, Threshold: 0.3, BalanceAbs: 64, BalanceRel: 1.5}); c.chooser(name) != want {
 			t.Errorf("%s is %T", name, c.chooser(name))
 		}
 	}
@@ -327,6 +348,7 @@ func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		`{"replicas":["10.0.0.1:1"],"admin":{}}`,
 		`{"replicas":["10.0.0.1:1"],"admin":{"path":"/p"},"release":{"path":"/pinwheel"}}`,
 		`{"replicas":["10.0.0.1:1"],"admin":{"path":"/finish"}}`,
+		`{"replicas":["10.0.0.1:1"],"session":{"body":["metadata.session_id","a\\.b","messages.0.id","é"]},"body":{"wait":"2s"}}`,
 	} {
 		if err := check(good); err != nil {
 			t.Errorf("the schema refuses %s: %v", good, err)

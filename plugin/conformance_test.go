@@ -4,18 +4,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
 	"github.com/pinwheel-proxy/pinwheel/policy/policytest"
 )
-
-// promptPolicy is the policy that the plugin refuses, as it does not read prompts.
-const promptPolicy = "cache_aware"
 
 // oneWorker finds the cases in which workers differ for as long as a second: turns
 // without a pin rotate in each for itself, and each learns of another's failures
@@ -30,12 +28,6 @@ func TestConformance(t *testing.T) {
 		t.Fatalf("no scripts in ../policy/testdata (%v)", err)
 	}
 	for _, file := range files {
-		if filepath.Base(file) == promptPolicy+".txt" {
-			if slices.Contains(policyNames, promptPolicy) {
-				t.Errorf("the plugin offers %s and is not held to its scripts", promptPolicy)
-			}
-			continue
-		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -96,6 +88,10 @@ func (s *scriptTarget) Configure(pool string, o policytest.Options, replicas []p
 		"pools":           pools,
 		"admin":           map[string]any{"secret": adminSecret},
 		"consistent_hash": map[string]any{"load_factor": o.LoadFactor},
+		"cache_aware": map[string]any{
+			"cache_threshold": o.CacheThreshold, "balance_abs_threshold": o.BalanceAbs,
+			"balance_rel_threshold": o.BalanceRel, "max_prefixes": o.MaxPrefixes,
+		},
 		"health": map[string]any{
 			"failures": o.Failures, "cooldown": o.Cooldown.String(), "max_cooldown": o.MaxCooldown.String(),
 		},
@@ -104,8 +100,8 @@ func (s *scriptTarget) Configure(pool string, o policytest.Options, replicas []p
 		},
 	})
 	if s.gw != nil {
-		if err := s.gw.reconfigure(config); (err != nil) != (o.Policy == promptPolicy) {
-			s.t.Fatalf("policy %s: %v", o.Policy, err)
+		if err := s.gw.reconfigure(config); err != nil {
+			s.t.Fatal(err)
 		}
 		return
 	}
@@ -113,7 +109,7 @@ func (s *scriptTarget) Configure(pool string, o policytest.Options, replicas []p
 	s.gw = &gateway{t: s.t, Host: hosttest.New(s.t, hosttest.Options{
 		Wasm: shipped, Build: "make wasm", Workers: 3,
 		Config: `{"debug_headers":true,` + config + `}`,
-		Adjust: func(c *hostsim.Config) { c.Clock = s.clock },
+		Adjust: func(c *hostsim.Config) { c.Clock, c.AllowOnHeadersStopIteration = s.clock, true },
 	})}
 }
 
@@ -174,10 +170,17 @@ func (s *scriptTarget) worker() int {
 
 func (s *scriptTarget) Turn(pool, id string) policytest.Decision { return s.do(s.worker(), pool, id) }
 
-// The plugin does not read prompts yet, and refuses the policy that wants them.
-func (s *scriptTarget) Prompt(pool, id, _ string) policytest.Decision {
-	s.t.Fatalf("a prompt of %s in %s", id, pool)
-	return policytest.Decision{}
+// Prompt sends the prompt as that of a completion, in chunks.
+func (s *scriptTarget) Prompt(pool, id, prompt string) policytest.Decision {
+	body := `{"model":"m","stream":true,"prompt":` + string(gjson.AppendJSONString(nil, prompt)) + `}`
+	r := chat(body[:100], body[100:])
+	r.Cluster = "cluster-" + pool
+	r.Headers.Set("x-session-id", id)
+	got := s.gw.on(s.worker(), r)
+	if got.Status != 200 || got.RequestBody != body {
+		s.t.Errorf("turn of %q: %d, %d of %d bytes arrived", id, got.Status, len(got.RequestBody), len(body))
+	}
+	return policytest.Decision{Address: got.replica, Reason: got.reason}
 }
 
 func (s *scriptTarget) Served(pool, id, address string) policytest.Decision {

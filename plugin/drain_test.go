@@ -21,7 +21,7 @@ func TestResetAmongTurnsIsExact(t *testing.T) {
 			stores[w] = openStore(t, data, addresses(3), session)
 		}
 		for i := range 6 {
-			stores[0].turn(keyOf(fmt.Sprint("old", i)), 1000)
+			stores[0].turn(keyOf(fmt.Sprint("old", i)), nil, 1000)
 		}
 		var workers []func()
 		for w, s := range stores[:3] {
@@ -35,7 +35,7 @@ func TestResetAmongTurnsIsExact(t *testing.T) {
 					case 1:
 						s.sweepNext(2000)
 					default:
-						if _, ok := s.turn(keyOf(id), 2000); !ok {
+						if _, ok := s.turn(keyOf(id), nil, 2000); !ok {
 							t.Errorf("seed %d: a turn was not recorded", seed)
 						}
 					}
@@ -65,7 +65,7 @@ func TestResetAmongTurnsIsExact(t *testing.T) {
 			if s.view.Void(pin.Replica) {
 				want = policy.Placed
 			}
-			if d, ok := s.turn(policy.Key{Hash: h}, 3000); !ok || d.Reason != want || want == policy.Pinned && d.Replica != pin.Replica {
+			if d, ok := s.turn(policy.Key{Hash: h}, nil, 3000); !ok || d.Reason != want || want == policy.Pinned && d.Replica != pin.Replica {
 				t.Fatalf("seed %d: %+v, want %v", seed, d, want)
 			}
 		}
@@ -93,13 +93,13 @@ func TestOrdersOfManyWorkersAllHold(t *testing.T) {
 			s := openStore(t, data, members, testSession(1000))
 			workers = append(workers, func() {
 				for i := range 5 {
-					s.turn(keyOf(fmt.Sprint(w, i)), 1000)
+					s.turn(keyOf(fmt.Sprint(w, i)), nil, 1000)
 				}
 				if !s.drain(uint32(w+1), true) || !s.drain(uint32(w+1), true) {
 					t.Errorf("seed %d: not drained", seed)
 				}
 				s.adopt(1000, 0)
-				if d, ok := s.turn(keyOf(fmt.Sprint(w, "late")), 1000); !ok || int(d.Replica) == w+1 {
+				if d, ok := s.turn(keyOf(fmt.Sprint(w, "late")), nil, 1000); !ok || int(d.Replica) == w+1 {
 					t.Errorf("seed %d: a session came to the drained replica %d", seed, d.Replica)
 				}
 			})
@@ -118,7 +118,7 @@ func TestOrdersOfManyWorkersAllHold(t *testing.T) {
 func TestOrdersFailWhenSharedDataDoes(t *testing.T) {
 	data := newMemoryData()
 	s := openStore(t, data, addresses(2), testSession(100))
-	s.turn(keyOf("a"), 1000)
+	s.turn(keyOf("a"), nil, 1000)
 	for _, writes := range []bool{false, true} {
 		data.refuse = func(_ string, write bool) error {
 			if write == writes {
@@ -145,15 +145,15 @@ func TestResetMakesRoomAtOnce(t *testing.T) {
 	data := newMemoryData()
 	s := openStore(t, data, addresses(3), testSession(most))
 	for i := range most {
-		s.turn(keyOf(fmt.Sprint("old", i)), 1000)
+		s.turn(keyOf(fmt.Sprint("old", i)), nil, 1000)
 	}
-	if d, _ := s.turn(keyOf("one more"), 1000); d.Reason != policy.TableFull {
+	if d, _ := s.turn(keyOf("one more"), nil, 1000); d.Reason != policy.TableFull {
 		t.Fatalf("%+v", d)
 	}
 	later := int64(1000) + 2*roomPause
 	s.reset(later)
 	for i := range 100 {
-		if d, ok := s.turn(keyOf(fmt.Sprint("new", i)), later); !ok || d.Reason != policy.Placed {
+		if d, ok := s.turn(keyOf(fmt.Sprint("new", i)), nil, later); !ok || d.Reason != policy.Placed {
 			t.Fatalf("session %d after the reset: %+v, ok %v", i, d, ok)
 		}
 	}

@@ -22,8 +22,16 @@ const (
 	// faultServedElsewhere: another host than the named one served. Looked at once
 	// a tick, so the number is of samples.
 	faultServedElsewhere
+	// faultBodyLate: a request waited for its body in vain and was routed without.
+	faultBodyLate
+	// faultBodyWithheld: a request did not wait for its body, because this gateway
+	// withholds bodies from requests that wait.
+	faultBodyWithheld
+	// faultBodyBusy: a request did not wait for its body, because too many did.
+	faultBodyBusy
 
-	numFaults = int(faultServedElsewhere) + 1
+	numFaults = int(faultBodyBusy) + 1
 )
 
-var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header", "repeated_header", "served_elsewhere"}
+var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header", "repeated_header", "served_elsewhere",
+	"body_late", "body_withheld", "body_busy"}

@@ -100,6 +100,40 @@ func TestAPanicInAnyCallback(t *testing.T) {
 		})
 	}
 
+	// A request that waits for its body goes on, and is waited for no more.
+	for _, callback := range []string{"proxy_on_request_body", "proxy_on_request_trailers"} {
+		t.Run(callback, func(t *testing.T) {
+			g := startWith(t, hosttest.Options{Wasm: wasm, Adjust: func(c *hostsim.Config) {
+				c.LogLevel, c.AllowOnHeadersStopIteration = hostsim.LogInfo, true
+			}}, readingBodies)
+			home := g.do(chat(`{"user":"s"}`)).replica
+			g.panicIn(callback)
+			for range 100 {
+				s := g.pausedChat(0, [2]string{targetHeader, "127.0.0.1:9901"}).chunk(`{"messages":[`, false)
+				if callback == "proxy_on_request_trailers" {
+					if _, err := s.RequestTrailers(hostsim.Headers{{"a", "b"}}); err != nil {
+						t.Fatal(err)
+					}
+				} else if s.step.Flow != hostsim.Forward || !s.step.Headers {
+					t.Fatalf("the request waits: %+v", s.step)
+				}
+				if got := s.Headers(hostsim.MapRequestHeaders).Value(targetHeader); got != "" {
+					t.Fatalf("target %q", got)
+				}
+				g.end(s.Stream, hostsim.EndNormal)
+			}
+			g.panicIn("")
+			if r := g.do(chat(`{"user":"s"}`)); r.reason != "pinned" || r.replica != home {
+				t.Errorf("afterwards: %s on %s, want pinned on %s", r.reason, r.replica, home)
+			}
+			g.Advance(3 * tick)
+			g.mustServe()
+			if n := g.errors(faultBodyLate); n != 0 {
+				t.Errorf("%d requests that had gone on were resumed", n)
+			}
+		})
+	}
+
 	// In the callbacks of a start a panic refuses the configuration.
 	for _, callback := range []string{"proxy_on_vm_start", "proxy_on_configure", "proxy_on_context_create"} {
 		t.Run(callback+" of an update", func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestAPinnedTurnAllocatesNothing(t *testing.T) {
 		}
 		turn := func(i int, want policy.Reason) {
 			key := keys[i%len(keys)]
-			d := p.decide(key, true, 0, 1000)
+			d := p.decide(key, true, 0, nil, 1000)
 			if d.Reason != want || len(p.targetOf(d, key, 2, 1000)) == 0 {
 				t.Errorf("turn %d: %+v, want %s", i, d, want)
 			}

@@ -31,7 +31,9 @@ type vm struct {
 	rotations map[string]*rotations // by pool
 }
 
-func (v *vm) NewPluginContext(uint32) types.PluginContext { return &filter{vm: v} }
+func (v *vm) NewPluginContext(contextID uint32) types.PluginContext {
+	return &filter{vm: v, id: contextID}
+}
 
 // rotationsOf returns the rotations of the pool of that name.
 func (v *vm) rotationsOf(pool string) *rotations {
@@ -47,6 +49,7 @@ func (v *vm) rotationsOf(pool string) *rotations {
 type filter struct {
 	types.DefaultPluginContext
 	vm     *vm
+	id     uint32 // of the context
 	config *Config
 	names  headerNames
 	secret policy.Secret
@@ -57,6 +60,7 @@ type filter struct {
 	open []*turn
 	// spare are turns that ended, to be used again.
 	spare []*turn
+	bodies
 	// request, keyed and line are scratch.
 	request request
 	keyed   []byte
@@ -79,6 +83,7 @@ func (f *filter) OnPluginStart(int) types.OnPluginStartStatus {
 func (f *filter) start(config *Config) {
 	f.config = config
 	f.names = newHeaderNames(config)
+	f.reading = config.readsBodies()
 	addTarget(config.Target.Header)
 	data := gatewayData{}
 	secret, err := sharedSecret(data)
@@ -99,12 +104,14 @@ func (f *filter) start(config *Config) {
 	}
 	if err := proxywasm.SetTickPeriodMilliSeconds(uint32(config.tickPeriod().Milliseconds())); err != nil {
 		proxywasm.LogError("pinwheel: the gateway gives no ticks, idle sessions are not swept: " + err.Error())
+		f.reading = false // nothing would end a wait in vain
 	}
 }
 
 // OnTick does the periodic work.
 func (f *filter) OnTick() {
 	now := milliseconds()
+	f.resumeLate(now) // first: whatever else may fail, no request waits for ever
 	f.touchOpen(now)
 	reluctance := idle
 	if f.served {
@@ -129,13 +136,14 @@ func (f *filter) touchOpen(now int64) {
 }
 
 // NewHttpContext returns the context of a stream.
-func (f *filter) NewHttpContext(uint32) types.HttpContext {
+func (f *filter) NewHttpContext(contextID uint32) types.HttpContext {
 	if n := len(f.spare); n > 0 {
 		t := f.spare[n-1]
 		f.spare = f.spare[:n-1]
+		t.id = contextID
 		return t
 	}
-	return &turn{filter: f}
+	return &turn{filter: f, id: contextID}
 }
 
 // poolOf returns the pool that serves the request, or nil.

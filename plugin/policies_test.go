@@ -140,7 +140,7 @@ func TestAPinlessTurnAllocatesNothing(t *testing.T) {
 		p.store.adopt(0, 0)
 		key := keyOf("s")
 		turn := func() {
-			d := p.decide(key, true, 0, 1000)
+			d := p.decide(key, true, 0, nil, 1000)
 			if d.Reason != policy.Placed || len(p.targetOf(d, key, 2, 1000)) == 0 {
 				t.Errorf("%s: %+v", name, d)
 			}

@@ -56,6 +56,8 @@ func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
 	switch p.chooser.(type) {
 	case policy.LeastLoaded, policy.PowerOfTwo:
 		p.weighsLoad = true
+	case policy.CacheAware:
+		p.store.prefixes = newPrefixes(data, &p.store.stats, pc.Name, c.CacheAware.MaxPrefixes)
 	}
 	return p
 }
@@ -67,14 +69,28 @@ func (p *pool) observe(now int64) {
 	}
 }
 
+// readsPrompts says that the policy asks for the prompt of a session that has no pin.
+func (p *pool) readsPrompts() bool { return p.store.prefixes != nil }
+
+// pinned decides a turn of the session with that key if it has a pin that holds. If
+// not, or if shared data does not answer, ok is false and nothing is decided.
+func (p *pool) pinned(key policy.Key, now int64) (d policy.Decision, ok bool) {
+	at, ok := p.store.look(key, now)
+	if !ok || at.reason != policy.Pinned {
+		return d, false
+	}
+	return p.decided(policy.Decision{Replica: at.old.Replica, Reason: policy.Pinned}, now), true
+}
+
 // decide says which replica serves a request: of the session with that key, or,
-// if it has no key, for the reason given.
-func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int64) policy.Decision {
+// if it has no key, for the reason given. prompt is the request's, nil if it was
+// not read.
+func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, prompt *policy.Prompt, now int64) policy.Decision {
 	d := policy.Decision{Reason: refused}
 	switch {
 	case keyed && p.chooser.Pins():
 		ok := false
-		if d, ok = p.store.turn(key, now); !ok {
+		if d, ok = p.store.turn(key, prompt, now); !ok {
 			d = policy.Decision{Reason: policy.Error}
 		}
 	case keyed:
@@ -88,6 +104,11 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, now int
 	if d.Replica == 0 && d.Reason != policy.NoReplica {
 		d = p.choose(key, d.Reason, now)
 	}
+	return p.decided(d, now)
+}
+
+// decided counts the decision.
+func (p *pool) decided(d policy.Decision, now int64) policy.Decision {
 	if d.Panic = d.Replica != 0 && p.store.view.Panicking(now); d.Panic {
 		p.counters.panics++
 	}

@@ -4,8 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
-	"github.com/tidwall/gjson"
+	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
 // isRelease reports whether the path is the release path, and returns its query.
@@ -24,16 +23,16 @@ func (f *filter) isRelease(path string) (query string, ok bool) {
 // of a UUID fill the 60 KB that Envoy takes for a request's headers.
 const maxReleases = 2048
 
-// release ends sessions and answers; such a request is never forwarded.
-func (f *filter) release(r *request, query string) {
+// release ends sessions and returns the answer; such a request is never forwarded.
+func (f *filter) release(r *request, query string) localReply {
 	c := &f.config.Release
 	if r.method != "POST" && r.method != "DELETE" {
-		reply(405, `{"status":"error","error":"a session is released by POST or DELETE"}`, [2]string{"allow", "POST, DELETE"})
-		return
+		a := refusal(405, "a session is released by POST or DELETE")
+		a.headers = [][2]string{{"allow", "POST, DELETE"}}
+		return a
 	}
 	if c.Secret != "" && !equal(r.secret, c.Secret) {
-		reply(401, `{"status":"error","error":"missing or wrong `+c.SecretHeader+`"}`)
-		return
+		return refusal(401, "missing or wrong "+c.SecretHeader)
 	}
 	asked := sessionIDs(query)
 	if len(asked) == 0 && r.id != "" {
@@ -47,18 +46,19 @@ func (f *filter) release(r *request, query string) {
 		ended = f.appendMeant(ended, r, id)
 	}
 	if len(ended) == 0 {
-		reply(400, `{"status":"error","error":"no session id: give ?session_id=ID or the session header"}`)
-		return
+		a := refusal(400, "no session id: give ?session_id=ID or the session header")
+		a.unnamed = true
+		return a
 	}
 	if len(ended) > maxReleases {
-		reply(400, `{"status":"error","error":"too many session ids: at most `+strconv.Itoa(maxReleases)+` in one request"}`)
-		return
+		return refusal(400, "too many session ids: at most "+strconv.Itoa(maxReleases)+" in one request")
 	}
 	for _, id := range ended {
-		f.finish(r, id)
+		if key, _, ok := f.key(r, id); ok {
+			f.finish(key)
+		}
 	}
-	body := append([]byte(`{"status":"ok","session_id":`), gjson.AppendJSONString(nil, strings.Join(asked, ","))...)
-	reply(200, string(body)+"}")
+	return released(strings.Join(asked, ","))
 }
 
 // sessionIDs returns the ids of a query string: every session_id, split at
@@ -130,11 +130,7 @@ func hex(c byte) int {
 
 // finish ends the session in the pool of the request's cluster. If it is not open
 // there it is ended wherever it is: a release may come by any route.
-func (f *filter) finish(r *request, id string) {
-	key, _, ok := f.key(r, id)
-	if !ok {
-		return
-	}
+func (f *filter) finish(key policy.Key) {
 	now := milliseconds()
 	own := f.poolOf()
 	if own != nil && own.store.finish(key.Hash, now) {
@@ -168,13 +164,4 @@ func equal(a, b string) bool {
 		differ |= a[i] ^ b[i]
 	}
 	return differ == 0
-}
-
-// reply answers in the gateway's place. It is the last thing that a callback
-// does with a request.
-func reply(status uint32, body string, headers ...[2]string) {
-	headers = append(headers, [2]string{"content-type", "application/json"})
-	if err := proxywasm.SendHttpResponse(status, headers, []byte(body+"\n"), -1); err != nil {
-		proxywasm.LogError("pinwheel: the gateway refused a local reply: " + err.Error())
-	}
 }

@@ -16,7 +16,9 @@ type request struct {
 	id       string
 	repeated bool
 	secret   string
-	scopes   []string // values by position in SessionConfig.ScopeHeaders
+	// json says that the body is JSON text, as the headers tell.
+	json   bool
+	scopes []string // values by position in SessionConfig.ScopeHeaders
 }
 
 // headerNames are the headers that a configuration reads.
@@ -37,7 +39,11 @@ func newHeaderNames(c *Config) headerNames {
 			names.session = append(names.session[:len(names.session):len(names.session)], strings.ReplaceAll(h, "-", "_"))
 		}
 	}
-	for _, list := range [][]string{names.session, names.scopes, {names.secret, ":path", ":method"}} {
+	asked := []string{names.secret, ":path", ":method"}
+	if c.readsBodies() {
+		asked = append(asked, "content-type", "content-encoding")
+	}
+	for _, list := range [][]string{names.session, names.scopes, asked} {
 		for _, name := range list {
 			names.lengths = names.lengths.With(name)
 		}
@@ -52,6 +58,7 @@ func (r *request) read(names *headerNames) {
 		r.scopes = append(r.scopes, "") // absent is a scope of its own
 	}
 	rank := len(names.session)
+	encoded := false
 	headers := abi.RequestHeaders()
 	for name, value, ok := headers.Next(names.lengths); ok; name, value, ok = headers.Next(names.lengths) {
 		switch name {
@@ -59,6 +66,10 @@ func (r *request) read(names *headerNames) {
 			r.path = value
 		case ":method":
 			r.method = value
+		case "content-type":
+			r.json = isJSON(value)
+		case "content-encoding":
+			encoded = !strings.EqualFold(value, "identity")
 		case names.secret:
 			r.secret = value
 		}
@@ -77,6 +88,16 @@ func (r *request) read(names *headerNames) {
 			r.id, rank, r.repeated = value, i, false
 		}
 	}
+	r.json = r.json && !encoded
+}
+
+// isJSON reports whether a content type is that of JSON (RFC 6839, section 3.1).
+func isJSON(contentType string) bool {
+	media, _, _ := strings.Cut(contentType, ";")
+	media = trim(media)
+	const json = "application/json"
+	return strings.EqualFold(media, json) ||
+		len(media) > 5 && strings.EqualFold(media[len(media)-5:], "+json")
 }
 
 // trim takes blanks off both ends: they are no part of a header's value (RFC 9110,
@@ -101,15 +122,25 @@ func index(names []string, name string) int {
 // reason why it gets none: policy.Keyless or policy.Oversized. An id is bytes,
 // whatever they are.
 func (f *filter) key(r *request, id string) (key policy.Key, refused policy.Reason, ok bool) {
+	f.keyed = r.appendScope(f.keyed[:0])
+	return f.keyBehind(id)
+}
+
+// appendScope appends what goes before every id of the request's scope.
+func (r *request) appendScope(dst []byte) []byte {
+	for _, scope := range r.scopes {
+		dst = policy.AppendScope(dst, scope)
+	}
+	return dst
+}
+
+// keyBehind is key for the scope that f.keyed holds.
+func (f *filter) keyBehind(id string) (key policy.Key, refused policy.Reason, ok bool) {
 	switch {
 	case id == "":
 		return key, policy.Keyless, false
 	case len(id) > f.config.Session.MaxIDBytes:
 		return key, policy.Oversized, false
-	}
-	f.keyed = f.keyed[:0]
-	for _, scope := range r.scopes {
-		f.keyed = policy.AppendScope(f.keyed, scope)
 	}
 	f.keyed = append(f.keyed, id...)
 	return policy.NewKey(f.secret, f.keyed), 0, true

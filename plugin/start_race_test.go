@@ -18,7 +18,7 @@ func TestWorkersThatStartAtOnceAgree(t *testing.T) {
 			workers[w] = func() {
 				secret, err := sharedSecret(data)
 				s := newStore(data, PoolConfig{Name: "p", Members: addresses(3)}, testSession(1000))
-				d, ok := s.turn(policy.NewKey(secret, []byte("s")), 0)
+				d, ok := s.turn(policy.NewKey(secret, []byte("s")), nil, 0)
 				if err != nil || !ok || s.stats.faults != [numFaults]uint64{} {
 					t.Errorf("seed %d: %v, %+v, faults %v", seed, err, d, s.stats.faults)
 				}

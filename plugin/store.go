@@ -26,6 +26,8 @@ type store struct {
 	health  policy.HealthRule
 	timeout int64 // ms
 	max     uint64
+	// prefixes is what the policy knows of prompts, nil if it asks for none.
+	prefixes *prefixes
 
 	// heard is set when hear was called since the last tick; newest is the newest
 	// connection that it heard of while the members were in force.
@@ -69,29 +71,44 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 	return s
 }
 
-// turn decides a turn of the session at now (ms) and records it. ok is false
-// when shared data could not be used; the turn is then unpinned.
-func (s *store) turn(key policy.Key, now int64) (d policy.Decision, ok bool) {
-	if s.view.shards == 0 && !s.adopt(now, 0) {
+// turn decides a turn of the session at now (ms) and records it. prompt is the
+// turn's, nil where nothing is known of it; only a session without a pin that holds
+// is placed by it. ok is false when shared data could not be used; the turn is then
+// unpinned.
+func (s *store) turn(key policy.Key, prompt *policy.Prompt, now int64) (d policy.Decision, ok bool) {
+	p, ok := s.look(key, now)
+	switch {
+	case !ok:
 		return policy.Decision{}, false
+	case p.reason == policy.Pinned:
+		return policy.Decision{Replica: p.old.Replica, Reason: policy.Pinned}, true
+	}
+	return s.place(key, prompt, now, p)
+}
+
+// look finds the session's pin and renews it if it holds: the reason is then
+// Pinned. ok is false when shared data could not be used.
+func (s *store) look(key policy.Key, now int64) (p placement, ok bool) {
+	if s.view.shards == 0 && !s.adopt(now, 0) {
+		return p, false
 	}
 	for range maxTries {
-		p := placement{index: s.shardOf(key.Hash), reason: policy.Placed}
+		p = placement{index: s.shardOf(key.Hash), reason: policy.Placed}
 		if p.shard, p.cas, ok = s.readShard(p.index); !ok {
-			return policy.Decision{}, false
+			return p, false
 		}
 		if p.at = p.shard.find(key.Hash); p.at < 0 {
-			return s.place(key, now, p)
+			return p, true
 		}
 		p.old = p.shard.pin(p.at)
 		if p.reason = s.judge(p.old, now); p.reason != policy.Pinned {
-			return s.place(key, now, p)
+			return p, true
 		}
 		if !policy.Renew(p.old, now, s.timeout) || s.renew(p.index, p.shard, p.cas, p.at, now) {
-			return policy.Decision{Replica: p.old.Replica, Reason: policy.Pinned}, true
+			return p, true
 		}
 	}
-	return policy.Decision{}, s.fault(faultCAS)
+	return p, s.fault(faultCAS)
 }
 
 // current makes the view current, and the pool's record exist. It is false when
@@ -122,8 +139,8 @@ func (s *store) renew(index uint32, sh shard, cas uint32, at int, now int64) boo
 	return s.write(s.shardKey(index), cas) != casMismatch
 }
 
-// placement is a session that needs a replica: its shard as read, the position
-// of its pin there (-1: none), that pin, and why it does not hold.
+// placement is a session as its turn finds it: its shard as read, the position of
+// its pin there (-1: none), that pin, and why it does not hold if it does not.
 type placement struct {
 	index  uint32
 	shard  shard
@@ -134,8 +151,9 @@ type placement struct {
 }
 
 // place chooses a replica for the session, counts it there and pins it.
-func (s *store) place(key policy.Key, now int64, p placement) (d policy.Decision, ok bool) {
-	id, refused, ok := s.reserve(key, p.old, now)
+func (s *store) place(key policy.Key, prompt *policy.Prompt, now int64, p placement) (d policy.Decision, ok bool) {
+	known := s.recall(prompt, now)
+	id, refused, ok := s.reserve(key, p.old, known, now)
 	if !ok || id == 0 {
 		return policy.Decision{Reason: refused}, ok
 	}
@@ -148,6 +166,7 @@ func (s *store) place(key policy.Key, now int64, p placement) (d policy.Decision
 			if p.reason == policy.Expired { // before a sweep found it
 				s.stats.expired++
 			}
+			s.learn(prompt, id)
 			return policy.Decision{Replica: id, Reason: p.reason}, true
 		case failed:
 			s.giveBack(id, 1)
@@ -164,6 +183,26 @@ func (s *store) place(key policy.Key, now int64, p placement) (d policy.Decision
 	}
 	s.giveBack(id, 1)
 	return policy.Decision{}, s.fault(faultCAS)
+}
+
+// recall returns what is known of a prompt. It reads the record first, for what is
+// looked up depends on it, and leaves the time between reading the record for the
+// choice and writing it as short as it is without a prompt.
+func (s *store) recall(prompt *policy.Prompt, now int64) policy.PrefixMatch {
+	if s.prefixes == nil || prompt == nil {
+		return policy.PrefixMatch{}
+	}
+	if _, ok := s.refresh(); !ok {
+		return policy.PrefixMatch{}
+	}
+	return s.prefixes.lookup(prompt, &s.view.Replicas, now)
+}
+
+// learn notes that the replica with that id was given the prompt.
+func (s *store) learn(prompt *policy.Prompt, id uint32) {
+	if s.prefixes != nil && prompt != nil {
+		s.prefixes.record(prompt, id, &s.view.Replicas)
+	}
 }
 
 // overtaken looks for what another worker did to the session meanwhile: its pin
@@ -184,7 +223,7 @@ func (s *store) overtaken(p *placement, key policy.Key, now int64) (winner polic
 
 // reserve chooses a replica and counts the session there in one step. id is 0
 // when there is none to have; refused says why.
-func (s *store) reserve(key policy.Key, old policy.Pin, now int64) (id uint32, refused policy.Reason, ok bool) {
+func (s *store) reserve(key policy.Key, old policy.Pin, known policy.PrefixMatch, now int64) (id uint32, refused policy.Reason, ok bool) {
 	for range maxTries {
 		cas, ok := s.refresh()
 		if !ok {
@@ -202,7 +241,7 @@ func (s *store) reserve(key policy.Key, old policy.Pin, now int64) (id uint32, r
 			}
 			continue
 		}
-		i := s.policy.Choose(&s.view.Replicas, policy.Query{Key: key, Now: now, Leaving: old.Replica})
+		i := s.policy.Choose(&s.view.Replicas, policy.Query{Key: key, Now: now, Leaving: old.Replica, Prefix: known})
 		if i < 0 {
 			return 0, policy.NoReplica, true
 		}

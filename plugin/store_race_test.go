@@ -113,7 +113,7 @@ func TestConcurrentPlacementIsExact(t *testing.T) {
 		for w, s := range stores {
 			workers[w] = func() {
 				for i := range 15 {
-					if d, ok := s.turn(keyOf(fmt.Sprint(w, "/", i)), 1000); !ok || d.Reason != policy.Placed {
+					if d, ok := s.turn(keyOf(fmt.Sprint(w, "/", i)), nil, 1000); !ok || d.Reason != policy.Placed {
 						t.Errorf("seed %d: %+v, ok %v", seed, d, ok)
 					}
 				}
@@ -140,7 +140,7 @@ func TestRacingFirstTurnsAgree(t *testing.T) {
 			s := openStore(t, data, addresses(4), testSession(1000))
 			stores = append(stores, s)
 			workers = append(workers, func() {
-				d, ok := s.turn(keyOf("s"), 1000)
+				d, ok := s.turn(keyOf("s"), nil, 1000)
 				if !ok {
 					t.Errorf("seed %d: not recorded", seed)
 				}
@@ -184,7 +184,7 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 			case 7:
 				s.reset(*clock)
 			default:
-				s.turn(key, *clock)
+				s.turn(key, nil, *clock)
 			}
 		}
 	}
@@ -301,12 +301,12 @@ func TestLostValuesAreAnEmptyPool(t *testing.T) {
 	data := newMemoryData()
 	s := openStore(t, data, addresses(3), testSession(100))
 	for i := range 10 {
-		s.turn(keyOf(fmt.Sprint(i)), 1000)
+		s.turn(keyOf(fmt.Sprint(i)), nil, 1000)
 	}
 	clear(data.values)
 	clear(data.cas)
 	for i := range 9 {
-		d, ok := s.turn(keyOf(fmt.Sprint(i)), 2000)
+		d, ok := s.turn(keyOf(fmt.Sprint(i)), nil, 2000)
 		if !ok || d.Reason != policy.Placed {
 			t.Fatalf("turn %d after the loss: %+v, ok %v", i, d, ok)
 		}
@@ -326,7 +326,7 @@ func TestForeignSchemaIsLeftAlone(t *testing.T) {
 		data.values[key][0] = schemaVersion + 1
 	}
 	before := fmt.Sprint(data.values)
-	if d, ok := s.turn(keyOf("a"), 1000); ok {
+	if d, ok := s.turn(keyOf("a"), nil, 1000); ok {
 		t.Errorf("decided by data of another schema: %+v", d)
 	}
 	if after := fmt.Sprint(data.values); after != before {
@@ -344,7 +344,7 @@ func TestKeysDoNotGrowWithSessions(t *testing.T) {
 	s := openStore(t, data, addresses(3), testSession(1000))
 	for i := range 20_000 {
 		key := keyOf(fmt.Sprint(i))
-		s.turn(key, int64(i))
+		s.turn(key, nil, int64(i))
 		s.finish(key.Hash, 1000)
 	}
 	if keys, most := len(data.values), int(s.view.shards)+1; keys > most {
@@ -364,7 +364,7 @@ func TestPinsSurviveAChangedConfiguration(t *testing.T) {
 	homes := map[string]uint32{}
 	for i := range 100 {
 		id := fmt.Sprint(i)
-		d, _ := s.turn(keyOf(id), 1000)
+		d, _ := s.turn(keyOf(id), nil, 1000)
 		homes[id] = d.Replica
 	}
 	shuffled := addresses(4)
@@ -372,7 +372,7 @@ func TestPinsSurviveAChangedConfiguration(t *testing.T) {
 	// Ten times the sessions would make more shards of a new pool.
 	s = openStore(t, data, shuffled, testSession(10_000))
 	for id, home := range homes {
-		if d, _ := s.turn(keyOf(id), 2000); d.Replica != home || d.Reason != policy.Pinned {
+		if d, _ := s.turn(keyOf(id), nil, 2000); d.Replica != home || d.Reason != policy.Pinned {
 			t.Fatalf("session %s was on %d, is on %d (%v)", id, home, d.Replica, d.Reason)
 		}
 	}

@@ -22,12 +22,17 @@ func (s *store) shardOf(h policy.Hash) uint32 { return uint32(h.Lo) & (s.view.sh
 
 // shardKey returns the key of a shard, valid until the next key is made.
 func (s *store) shardKey(i uint32) string {
-	s.key = append(append(s.key[:0], s.prefix...), "s/"...)
+	s.key = appendShard(append(append(s.key[:0], s.prefix...), "s/"...), i)
+	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
+}
+
+// appendShard appends a shard's number to a key.
+func appendShard(key []byte, i uint32) []byte {
 	const digits = "0123456789abcdef"
 	for shift := 16; shift >= 0; shift -= 4 { // 2^19 shards at most: five digits
-		s.key = append(s.key, digits[i>>shift&15])
+		key = append(key, digits[i>>shift&15])
 	}
-	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
+	return key
 }
 
 func (s *store) recordKey() string {
@@ -77,16 +82,19 @@ func (s *store) writeRecord(cas uint32) outcome {
 }
 
 // write sets the key to what buf holds.
-func (s *store) write(key string, cas uint32) outcome {
-	err := s.data.set(key, s.buf, cas)
+func (s *store) write(key string, cas uint32) outcome { return swap(s.data, &s.stats, key, s.buf, cas) }
+
+// swap sets the key to the value if it has not changed, and counts how that went.
+func swap(data sharedData, stats *storeStats, key string, value []byte, cas uint32) outcome {
+	err := data.set(key, value, cas)
 	switch {
 	case err == nil:
 		return written
 	case errors.Is(err, types.ErrorStatusCasMismatch):
-		s.stats.retries++
+		stats.retries++
 		return casMismatch
 	}
-	s.fault(faultSharedData)
+	stats.faults[faultSharedData]++
 	return failed
 }
 

@@ -15,7 +15,9 @@ import (
 type turn struct {
 	types.DefaultHttpContext
 	filter   *filter
-	pool     *pool // nil until decided
+	id       uint32 // of the context
+	pause    *pause // nil: the request does not wait for its body
+	pool     *pool  // nil until decided
 	key      policy.Key
 	decision policy.Decision
 	// touched is when the session's pin was last kept alive, in ms.
@@ -28,17 +30,15 @@ type turn struct {
 }
 
 // OnHttpRequestHeaders names the replica that serves the request.
-func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
+func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 	f := t.filter
 	f.served = true
 	r := &f.request
 	r.read(&f.names)
-	if query, ok := f.isRelease(r.path); ok {
-		f.release(r, query)
-		return types.ActionPause
-	}
-	if action, query, ok := f.isAdmin(r.path); ok {
-		f.admin(r, action, query)
+	if a, ok := f.answer(r); ok {
+		if end || !t.holdReply(r, a) {
+			a.send()
+		}
 		return types.ActionPause
 	}
 	p := f.poolOf()
@@ -54,12 +54,41 @@ func (t *turn) OnHttpRequestHeaders(int, bool) types.Action {
 	if !p.store.heard || !p.store.inForce() {
 		p.store.hear(connectionID(), now)
 	}
-	d := p.decide(key, keyed, refused, now)
+	if !end && f.reading {
+		d, pinned := policy.Decision{}, false
+		if keyed && p.readsPrompts() {
+			d, pinned = p.pinned(key, now)
+		}
+		switch {
+		case pinned:
+			t.route(p, key, keyed, d, now)
+			return types.ActionContinue
+		case t.waits(p, r, sessionKey{key, refused, keyed}, now):
+			return types.ActionPause
+		}
+	}
+	t.route(p, key, keyed, p.decide(key, keyed, refused, nil, now), now)
+	return types.ActionContinue
+}
+
+// answer returns the answer to a request that the plugin itself serves.
+func (f *filter) answer(r *request) (a localReply, ok bool) {
+	if query, ok := f.isRelease(r.path); ok {
+		return f.release(r, query), true
+	}
+	if action, query, ok := f.isAdmin(r.path); ok {
+		return f.admin(r, action, query), true
+	}
+	return a, false
+}
+
+// route sends the request where the decision says.
+func (t *turn) route(p *pool, key policy.Key, keyed bool, d policy.Decision, now int64) {
+	f := t.filter
 	t.pool, t.key, t.decision = p, key, d
 	f.send(p, d, key, now)
 	t.begin(keyed && p.chooser.Pins(), now)
 	f.logDecision(p, key, d)
-	return types.ActionContinue
 }
 
 // connectionID returns the id of the request's connection, 0 if the gateway does
@@ -179,6 +208,7 @@ func (t *turn) explain(header, value string) {
 // not it was ever routed.
 func (t *turn) OnHttpStreamDone() {
 	f := t.filter
+	f.recycle(f.unwait(t))
 	if t.decision.Replica != 0 {
 		t.pool.inflight.end(t.decision.Replica)
 	}

@@ -44,8 +44,11 @@ func (s PrefixShard) entry(i int) []byte {
 }
 
 func (s PrefixShard) find(hash uint64) int {
-	for i := range s.Len() {
-		if binary.LittleEndian.Uint64(s.entry(i)) == hash {
+	if len(s) == 0 {
+		return -1
+	}
+	for i, b := 0, s[1:]; len(b) >= prefixEntrySize; i, b = i+1, b[prefixEntrySize:] {
+		if binary.LittleEndian.Uint64(b) == hash {
 			return i
 		}
 	}

@@ -64,11 +64,8 @@ func (p *Prompt) Write(b []byte) {
 	}
 	for p.count < MaxPrefixes && len(b) >= 8 {
 		n := min(prefixLength(p.count)-p.size, len(b)) &^ 7
-		state := p.state
-		for i := 0; i+8 <= n; i += 8 {
-			state = absorb(state, binary.LittleEndian.Uint64(b[i:]))
-		}
-		p.state, p.size, b = state, p.size+n, b[n:]
+		p.state = absorbAll(p.state, b[:n])
+		p.size, b = p.size+n, b[n:]
 		p.cut()
 	}
 	// Less than a word, or more than the last prefix needs.
@@ -91,6 +88,21 @@ func (p *Prompt) cut() {
 
 // Len returns the number of bytes written.
 func (p *Prompt) Len() int { return p.size }
+
+// absorbAll takes whole words into the state, four at a time: in wasm each bound that
+// is checked costs as much as a word.
+func absorbAll(state uint64, b []byte) uint64 {
+	for ; len(b) >= 32; b = b[32:] {
+		state = absorb(state, binary.LittleEndian.Uint64(b))
+		state = absorb(state, binary.LittleEndian.Uint64(b[8:]))
+		state = absorb(state, binary.LittleEndian.Uint64(b[16:]))
+		state = absorb(state, binary.LittleEndian.Uint64(b[24:]))
+	}
+	for ; len(b) >= 8; b = b[8:] {
+		state = absorb(state, binary.LittleEndian.Uint64(b))
+	}
+	return state
+}
 
 // absorb takes eight bytes into the state.
 func absorb(state, word uint64) uint64 {

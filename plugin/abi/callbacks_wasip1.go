@@ -72,6 +72,22 @@ func onRequestHeaders(contextID, headers, endOfStream uint32) (action uint32) {
 	return uint32(streams.of(contextID).OnHttpRequestHeaders(int(headers), endOfStream != 0))
 }
 
+//go:wasmexport proxy_on_request_body
+func onRequestBody(contextID, size, endOfStream uint32) (action uint32) {
+	begin()
+	defer recovered("proxy_on_request_body", contextID)
+	inject("proxy_on_request_body")
+	return uint32(streams.of(contextID).OnHttpRequestBody(int(size), endOfStream != 0))
+}
+
+//go:wasmexport proxy_on_request_trailers
+func onRequestTrailers(contextID, trailers uint32) (action uint32) {
+	begin()
+	defer recovered("proxy_on_request_trailers", contextID)
+	inject("proxy_on_request_trailers")
+	return uint32(streams.of(contextID).OnHttpRequestTrailers(int(trailers)))
+}
+
 //go:wasmexport proxy_on_response_headers
 func onResponseHeaders(contextID, headers, endOfStream uint32) (action uint32) {
 	begin()

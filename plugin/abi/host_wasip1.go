@@ -38,6 +38,14 @@ func hostRemoveHeader(kind uint32, key unsafe.Pointer, keySize uint32) uint32
 //go:noescape
 func hostGetBuffer(kind, start, size uint32, value, valueSize unsafe.Pointer) uint32
 
+//go:wasmimport env proxy_continue_stream
+//go:noescape
+func hostContinueStream(kind uint32) uint32
+
+//go:wasmimport env proxy_set_effective_context
+//go:noescape
+func hostSetEffectiveContext(contextID uint32) uint32
+
 //go:wasmimport env proxy_set_tick_period_milliseconds
 func hostSetTickPeriod(milliseconds uint32) uint32
 
@@ -103,6 +111,12 @@ func (host) ProxyGetBufferBytes(kind uint32, start, size int, value **byte, valu
 	var at, n uint32
 	status := hostGetBuffer(kind, uint32(start), uint32(size), unsafe.Pointer(&at), unsafe.Pointer(&n))
 	return result(status, at, n, value, valueSize)
+}
+
+func (host) ProxyContinueStream(kind uint32) uint32 { return hostContinueStream(kind) }
+
+func (host) ProxySetEffectiveContext(contextID uint32) uint32 {
+	return hostSetEffectiveContext(contextID)
 }
 
 func (host) ProxySetTickPeriodMilliseconds(period uint32) uint32 { return hostSetTickPeriod(period) }

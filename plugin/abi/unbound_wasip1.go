@@ -49,8 +49,6 @@ func (unbound) ProxyAddHeaderMapValue(uint32, *byte, int, *byte, int) uint32 {
 	return refuse("proxy_add_header_map_value")
 }
 
-func (unbound) ProxyContinueStream(uint32) uint32 { return refuse("proxy_continue_stream") }
-
 func (unbound) ProxyCloseStream(uint32) uint32 { return refuse("proxy_close_stream") }
 
 func (unbound) ProxyGetHeaderMapPairs(uint32, **byte, *int) uint32 {
@@ -71,10 +69,6 @@ func (unbound) ProxyHttpCall(*byte, int, *byte, int, *byte, int, *byte, int, uin
 
 func (unbound) ProxyCallForeignFunction(*byte, int, *byte, int, **byte, *int) uint32 {
 	return refuse("proxy_call_foreign_function")
-}
-
-func (unbound) ProxySetEffectiveContext(uint32) uint32 {
-	return refuse("proxy_set_effective_context")
 }
 
 func (unbound) ProxyDone() uint32 { return refuse("proxy_done") }

@@ -118,8 +118,15 @@ func (a *arm) config(s settings, replicas []string) (string, error) {
 			c["replicas"] = replicas
 			c["debug_headers"] = false
 			// A table that is nearly full: a turn then reads a shard of about 1 KB.
-			c["session"] = map[string]any{"max_sessions": tableFor(s.Sessions)}
+			session := map[string]any{"max_sessions": tableFor(s.Sessions)}
+			if s.InBody {
+				session["body"] = []string{"user"}
+			}
+			c["session"] = session
 		})
+		if err == nil && s.InBody {
+			text, err = text.ShowBodies()
+		}
 	}
 	if err != nil {
 		return "", err

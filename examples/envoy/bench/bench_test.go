@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
 	"net"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,6 +85,8 @@ func TestLoadCountsItsRequests(t *testing.T) {
 		{Connections: 4, Sessions: 10, Requests: 10},
 		{Connections: 7, Sessions: 100, Requests: 100},
 		{Connections: 3, Sessions: 3, Requests: 2},
+		{Connections: 4, Sessions: 10, Requests: 40, Body: 64},
+		{Connections: 2, Sessions: 10, Requests: 20, Body: 100_000, InBody: true},
 	} {
 		o.Addr = l.replicas[0]
 		if got, err := l.run(o); err != nil || got.Requests != o.Requests {
@@ -92,6 +96,24 @@ func TestLoadCountsItsRequests(t *testing.T) {
 	o := order{Addr: l.replicas[1], Connections: 2, Sessions: 2, Duration: 20 * time.Millisecond}
 	if got, err := l.run(o); err != nil || got.Requests == 0 || got.Elapsed < o.Duration {
 		t.Errorf("%+v: %+v, %v", o, got, err)
+	}
+}
+
+func TestRequestsWithABody(t *testing.T) {
+	for _, o := range []order{{Body: 64}, {Body: 64, InBody: true}, {Body: 5000}, {Body: 200_000, InBody: true}} {
+		text := o.appendRequest(nil, 17, strings.Repeat("x", o.Body))
+		req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body struct{ User, Prompt string }
+		if err := json.NewDecoder(req.Body).Decode(&body); err != nil || req.ContentLength != int64(o.Body) || !bytes.HasSuffix(text, []byte(`"}`)) {
+			t.Errorf("%+v: %v, %d bytes", o, err, req.ContentLength)
+		}
+		header := req.Header.Get("x-session-id")
+		if id := header + body.User; id != "rollout-00000017" || o.InBody != (header == "") {
+			t.Errorf("%+v: id %q in the header, %q in the body", o, header, body.User)
+		}
 	}
 }
 

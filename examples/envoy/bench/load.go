@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,8 @@ type order struct {
 	Addr        string        // of the gateway
 	Connections int           // kept alive, one request at a time on each
 	Sessions    int           // ids go round over this many
+	Body        int           // bytes of each request's JSON body; 0 means GET
+	InBody      bool          // the body, not a header, names the session
 	Requests    int           // stop after so many; 0 means by Duration
 	Duration    time.Duration // ignored when Requests is set
 }
@@ -137,14 +140,21 @@ func serveReplica(l net.Listener) {
 		go func() {
 			defer conn.Close()
 			in := bufio.NewReader(conn)
-			for {
+			for body := 0; ; {
 				line, err := in.ReadSlice('\n')
 				if err != nil {
 					return
 				}
+				if size, ok := bytes.CutPrefix(line, []byte("content-length: ")); ok {
+					body, _ = strconv.Atoi(string(bytes.TrimSpace(size)))
+				}
 				if len(line) > 2 {
 					continue
 				}
+				if _, err := in.Discard(body); err != nil {
+					return
+				}
+				body = 0
 				if _, err := io.WriteString(conn, answer); err != nil {
 					return
 				}
@@ -186,14 +196,15 @@ func (o order) drive(c int, deadline time.Time) (int, error) {
 	}
 	defer conn.Close()
 	quota := (o.Requests - c + o.Connections - 1) / o.Connections
-	request := make([]byte, 0, 512)
+	request := make([]byte, 0, 512+o.Body)
+	prompt := strings.Repeat("some words ", o.Body/11+1)
 	var buf [4096]byte
 	for n := 0; ; n++ {
 		if o.Requests > 0 && n == quota || o.Requests == 0 && n%16 == 0 && time.Now().After(deadline) {
 			return n, nil
 		}
 		id := (c + n*o.Connections) % o.Sessions
-		request = fmt.Appendf(request[:0], "GET /v1/models HTTP/1.1\r\nhost: llm\r\nuser-agent: bench\r\nx-session-id: rollout-%08d\r\n\r\n", id)
+		request = o.appendRequest(request[:0], id, prompt)
 		if _, err := conn.Write(request); err != nil {
 			return n, err
 		}
@@ -201,6 +212,23 @@ func (o order) drive(c int, deadline time.Time) (int, error) {
 			return n, err
 		}
 	}
+}
+
+// appendRequest appends a turn of the session. Of the body the prompt is what its
+// size leaves.
+func (o order) appendRequest(b []byte, id int, prompt string) []byte {
+	const head = "%s HTTP/1.1\r\nhost: llm\r\nuser-agent: bench\r\n"
+	if o.Body == 0 {
+		return fmt.Appendf(fmt.Appendf(b, head, "GET /v1/models"), "x-session-id: rollout-%08d\r\n\r\n", id)
+	}
+	b = fmt.Appendf(b, head, "POST /v1/chat/completions")
+	header, key := "x-session-id", "ignored"
+	if o.InBody {
+		header, key = "x-ignored", "user"
+	}
+	b = fmt.Appendf(b, "%s: rollout-%08d\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n", header, id, o.Body)
+	const frame = `{"%s":"rollout-%08d","prompt":"%s"}`
+	return fmt.Appendf(b, frame, key, id, prompt[:max(0, o.Body-len(fmt.Sprintf(frame, key, id, "")))])
 }
 
 // readAnswer reads one answer of a replica: it ends with the known body.

@@ -31,6 +31,8 @@ type settings struct {
 	Duration    time.Duration
 	Connections int
 	Sessions    int
+	Body        int
+	InBody      bool
 	MaxRatio    float64
 	JSON        bool
 	Pin         bool
@@ -47,11 +49,14 @@ func main() {
 	flag.DurationVar(&s.Duration, "duration", time.Second, "length of one measurement")
 	flag.IntVar(&s.Connections, "connections", 16, "kept-alive connections, one request at a time on each")
 	flag.IntVar(&s.Sessions, "sessions", 30000, "sessions that are pinned before measuring")
+	flag.IntVar(&s.Body, "body", 0, "bytes of each request's JSON body, 64 or more; 0 sends GET without one")
+	flag.BoolVar(&s.InBody, "in-body", false, "name the session in the body, not in a header (the floor then does nothing)")
 	flag.Float64Var(&s.MaxRatio, "max-ratio", 0, "fail if Pinwheel adds more than this many times what the floor adds; 0 only reports")
 	flag.BoolVar(&s.JSON, "json", false, "print JSON")
 	flag.BoolVar(&s.Pin, "pin", runtime.NumCPU() > 1, "run Envoy on CPU 0 and the load on CPU 1")
 	flag.Parse()
-	if flag.NArg() > 0 || s.Rounds < 1 || s.Connections < 1 || s.Sessions < s.Connections || s.Duration <= 0 {
+	if flag.NArg() > 0 || s.Rounds < 1 || s.Connections < 1 || s.Sessions < s.Connections || s.Duration <= 0 ||
+		s.Body < 64 && (s.Body != 0 || s.InBody) {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -163,10 +168,17 @@ func plan(ctx context.Context, s settings, dir string) ([]*arm, error) {
 	return arms, nil
 }
 
+// order is that of one measurement.
+func (s settings) order(addr string) order {
+	return order{Addr: addr, Connections: s.Connections, Sessions: s.Sessions, Body: s.Body, InBody: s.InBody, Duration: s.Duration}
+}
+
 // measure pins the sessions, then lets the arms take turns.
 func measure(ctx context.Context, s settings, load *load, arms []*arm) error {
 	for _, a := range arms {
-		if _, err := load.run(order{Addr: a.addr, Connections: s.Connections, Sessions: s.Sessions, Requests: s.Sessions}); err != nil {
+		o := s.order(a.addr)
+		o.Requests = s.Sessions
+		if _, err := load.run(o); err != nil {
 			return err
 		}
 	}
@@ -179,7 +191,7 @@ func measure(ctx context.Context, s settings, load *load, arms []*arm) error {
 			if err != nil {
 				return err
 			}
-			t, err := load.run(order{Addr: a.addr, Connections: s.Connections, Sessions: s.Sessions, Duration: s.Duration})
+			t, err := load.run(s.order(a.addr))
 			if err != nil {
 				return fmt.Errorf("%w\n%s", err, a.envoy.Log.Tail(20))
 			}

@@ -60,6 +60,13 @@ const (
 	crashing kind = "file-based LDS, a plugin that crashes on demand"
 	// bareDoor is updatable without the early strip of the target header.
 	bareDoor kind = "no early strip"
+	// readsBodies is userFile with session.body and the flag that it needs, noFlag
+	// without that flag, and tightBuffers with less buffer than is read of a body.
+	readsBodies  kind = "session.body"
+	noFlag       kind = "session.body without the flag"
+	tightBuffers kind = "session.body, 32 KiB of buffer"
+	// readsPrompts is userFile with the policy cache_aware and that flag.
+	readsPrompts kind = "cache_aware"
 )
 
 var gateways = struct {

@@ -39,10 +39,14 @@ func start(k kind, version string) (*gateway, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) // Envoy reads its bootstrap once; LDS files live elsewhere
-	if k != userFile {
-		if text, err = g.split(k, text); err != nil {
-			return nil, err
-		}
+	switch k {
+	case updatable, bareDoor:
+		text, err = g.split(k, text)
+	case readsBodies, noFlag, tightBuffers, readsPrompts:
+		text, err = readBodies(k, text)
+	}
+	if err != nil {
+		return nil, err
 	}
 	bootstrap := filepath.Join(dir, "envoy.yaml")
 	if err := os.WriteFile(bootstrap, []byte(text), 0o644); err != nil {
@@ -105,6 +109,24 @@ func (g *gateway) adapt(k kind, port int) (envoytest.Bootstrap, error) {
 		}
 	}
 	return text.Plugin(func(c map[string]any) { c["replicas"] = addrs[:members] })
+}
+
+// readBodies has the plugin ask bodies for the session, or for the prompt.
+func readBodies(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, error) {
+	text, err := text.Plugin(func(c map[string]any) {
+		if k == readsPrompts {
+			c["policy"] = "cache_aware"
+			return
+		}
+		c["session"] = map[string]any{"body": []string{"metadata.session_id", "user"}}
+	})
+	if err == nil && k != noFlag {
+		text, err = text.ShowBodies()
+	}
+	if err == nil && k == tightBuffers {
+		text, err = text.BufferLimit(32 << 10)
+	}
+	return text, err
 }
 
 // split moves the listener into a file that update replaces.

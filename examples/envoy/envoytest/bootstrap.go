@@ -61,6 +61,17 @@ func (b Bootstrap) Wasm(name string) (Bootstrap, error) {
 	return b.swap("filename: dist/pinwheel.wasm}", "filename: "+strconv.Quote(name)+"}")
 }
 
+// ShowBodies has Envoy show the plugin the bodies of requests that it holds.
+func (b Bootstrap) ShowBodies() (Bootstrap, error) {
+	return b.swap("# allow_on_headers_stop_iteration: true", "allow_on_headers_stop_iteration: true")
+}
+
+// BufferLimit bounds what the listener llm buffers of a connection, in bytes.
+func (b Bootstrap) BufferLimit(bytes int) (Bootstrap, error) {
+	const listener = "  - name: llm\n    address:"
+	return b.swap(listener, fmt.Sprintf("  - name: llm\n    per_connection_buffer_limit_bytes: %d\n    address:", bytes))
+}
+
 // DirectResponse adds a route in front of all others on which Envoy itself
 // answers 200 with the text. HTTP filters see such requests too.
 func (b Bootstrap) DirectResponse(path, text string) (Bootstrap, error) {

@@ -20,6 +20,7 @@ static_resources:
     - name: llm
     http_filters:
     - name: pinwheel
+      # allow_on_headers_stop_iteration: true
       value: |
         {
           "replicas": ["127.0.0.1:8001"]
@@ -51,6 +52,9 @@ func TestBootstrapEdits(t *testing.T) {
 			[]string{"8001}}}\n    - {endpoint: {address: {port_value: 8002}}}\n    - {endpoint: {address: {port_value: 8003}}}\n    last"}, nil},
 		{"without a block", func(b Bootstrap) (Bootstrap, error) { return b.Without("early:") },
 			[]string{"http_filters:", "10000"}, []string{"early", "strip", "mutations"}},
+		{"bodies shown", Bootstrap.ShowBodies, []string{"\n      allow_on_headers_stop_iteration: true\n"}, nil},
+		{"buffer limit", func(b Bootstrap) (Bootstrap, error) { return b.BufferLimit(7) },
+			[]string{"  - name: llm\n    per_connection_buffer_limit_bytes: 7\n    address:"}, nil},
 		{"without a filter", func(b Bootstrap) (Bootstrap, error) { return b.WithoutFilter("pinwheel") },
 			[]string{"http_filters:\n    - name: router"}, []string{"pinwheel", "replicas"}},
 	}
@@ -79,6 +83,7 @@ func TestBootstrapEditsThatMiss(t *testing.T) {
 		"no block":     func() (Bootstrap, error) { return Bootstrap(small).Without("late:") },
 		"block twice":  func() (Bootstrap, error) { return Bootstrap(small + small).Without("early:") },
 		"no JSON":      func() (Bootstrap, error) { return Bootstrap("value: |\n  {,}\n").Plugin(func(map[string]any) {}) },
+		"no flag":      func() (Bootstrap, error) { return Bootstrap("x").ShowBodies() },
 		"no routes":    func() (Bootstrap, error) { return Bootstrap(small).DirectResponse("/x", "y") },
 		"no listeners": func() (Bootstrap, error) { b, _, err := Bootstrap("clusters:\n").SplitListeners("f"); return b, err },
 		"other name": func() (Bootstrap, error) {

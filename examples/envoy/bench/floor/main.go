@@ -123,6 +123,12 @@ func onRequestHeaders(_, _, _ uint32) uint32 {
 	return 0
 }
 
+//go:wasmexport proxy_on_request_body
+func onRequestBody(_, _, _ uint32) uint32 { return 0 }
+
+//go:wasmexport proxy_on_request_trailers
+func onRequestTrailers(_, _ uint32) uint32 { return 0 }
+
 //go:wasmexport proxy_on_response_headers
 func onResponseHeaders(_, _, _ uint32) uint32 { return 0 }
 

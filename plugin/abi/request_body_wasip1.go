@@ -1,0 +1,31 @@
+package abi
+
+import "unsafe"
+
+// RequestBody returns size bytes, from start on, of the chunk that a callback of a
+// request's body is about, or as many as there are. Valid until the callback ends,
+// or FreeHostMemory. (Behind an answer of Pause the host counts from the beginning of
+// the body.)
+func RequestBody(start, size int) []byte {
+	var at, n uint32
+	const requestBody = 0
+	if hostGetBuffer(requestBody, uint32(start), uint32(size), unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
+		return nil
+	}
+	address := uintptr(at)
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), n)
+}
+
+// EnterStream makes the host calls that follow in this callback be about that
+// stream. It is false if there is none.
+func EnterStream(contextID uint32) bool { return hostSetEffectiveContext(contextID) == 0 }
+
+// EnterPlugin makes them be about that plugin context again.
+func EnterPlugin(contextID uint32) { hostSetEffectiveContext(contextID) }
+
+// ContinueRequest lets a paused request go on once the callback has ended. Its
+// headers can be changed until then.
+func ContinueRequest() bool {
+	const requestStream = 0
+	return hostContinueStream(requestStream) == 0
+}

@@ -1,0 +1,239 @@
+package plugin
+
+import (
+	"strconv"
+	"unsafe"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// bodies is what a configuration knows in one worker of its requests' bodies.
+type bodies struct {
+	// reading says that requests may wait for their bodies.
+	reading bool
+	// paused are those that do, and cost is what they take, in bytes.
+	paused []*turn
+	cost   int
+	// sparePauses are to be used again.
+	sparePauses []*pause
+	// came is set when a request that waited has had some of its body. Until then
+	// withheld counts requests that had it only once they did not wait any more:
+	// Envoy does that unless its configuration of the plugin has
+	// allow_on_headers_stop_iteration. off is set when that is certain.
+	came, off bool
+	withheld  int
+	// resumed is when requests last went on without their bodies, in ms.
+	resumed int64
+	// missed counts the requests without their bodies to warn of.
+	missed uint64
+	warned warning
+}
+
+const (
+	// enoughWithheld is the number of requests whose bodies were withheld after
+	// which no further one waits: one might be a client's that was slow by chance.
+	enoughWithheld = 3
+	// atOnce, in ms, is how soon a body that was withheld comes when the request
+	// goes on.
+	atOnce = 20
+	// bodyPiece is how much of a body is read at a time: a larger piece might not
+	// fit into the memory that is used again for every callback.
+	bodyPiece = 16 << 10
+)
+
+// mayPause reports whether one more request may wait for its body.
+func (b *bodies) mayPause() bool {
+	return b.reading && !b.off && len(b.paused) < maxPaused && b.cost < maxPausedBytes
+}
+
+// OnHttpRequestBody looks at the next chunk of a request that waits for it.
+func (t *turn) OnHttpRequestBody(size int, end bool) types.Action {
+	if t.pause == nil { // most chunks of most requests
+		return types.ActionContinue
+	}
+	return t.bodyCame(size, end)
+}
+
+// OnHttpRequestTrailers ends the body of a request that waits for it.
+func (t *turn) OnHttpRequestTrailers(int) types.Action {
+	if t.pause == nil {
+		return types.ActionContinue
+	}
+	return t.bodyCame(0, true)
+}
+
+func (t *turn) bodyCame(size int, end bool) types.Action {
+	f := t.filter
+	w := f.unwait(t)
+	now := milliseconds()
+	if w.went {
+		f.cameLate(w, now)
+		f.recycle(w)
+		return types.ActionContinue
+	}
+	f.came, w.came, w.heard = true, true, now
+	over := f.read(w, size, now) || end || w.read >= f.config.Body.MaxBytes
+	switch {
+	case w.reply.status != 0 && over:
+		f.answerRelease(w)
+		f.recycle(w)
+		return types.ActionPause
+	case w.reply.status != 0:
+		f.wait(t, w)
+		return abi.DropBody
+	case over:
+		t.routePaused(w, now)
+		f.recycle(w)
+		return types.ActionContinue
+	}
+	f.wait(t, w)
+	return abi.HoldBody
+}
+
+// read reads what is of interest in the current chunk, each byte once, and reports
+// whether nothing is of interest behind it.
+func (f *filter) read(w *pause, size int, now int64) (enough bool) {
+	release := w.reply.status != 0
+	for at := 0; at < size; {
+		n := min(bodyPiece, size-at, f.config.Body.MaxBytes-w.read)
+		if n > 0 && release && w.id.done() {
+			w.read += size - at // dropped unread
+			return false
+		}
+		b := abi.RequestBody(at, n)
+		if len(b) == 0 {
+			break
+		}
+		at, w.read = at+len(b), w.read+len(b)
+		w.id.feed(b)
+		if w.prompted {
+			w.prompt.feed(b)
+		}
+		abi.FreeHostMemory()
+		if !release && f.decidable(w, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// decidable reports whether the decision needs no more of the body. A session that
+// has a pin needs no prompt, nor does a request without a session.
+func (f *filter) decidable(w *pause, now int64) bool {
+	if !w.session.ok {
+		if !w.id.done() {
+			return false
+		}
+		if w.session = f.sessionIn(w); !w.session.ok || !w.prompted {
+			return true
+		}
+		if w.decision, w.decided = w.pool.pinned(w.session.key, now); w.decided {
+			return true
+		}
+	}
+	return !w.prompted || w.prompt.done()
+}
+
+// sessionIn returns the key of the session that the body names.
+func (f *filter) sessionIn(w *pause) (s sessionKey) {
+	id := w.id.found()
+	f.keyed = append(f.keyed[:0], w.scope...)
+	s.key, s.refused, s.ok = f.keyBehind(unsafe.String(unsafe.SliceData(id), len(id)))
+	return s
+}
+
+// routePaused sends a request on its way by what is known of it.
+func (t *turn) routePaused(w *pause, now int64) {
+	var prompt *policy.Prompt
+	if w.prompted && w.prompt.Len() > 0 {
+		prompt = &w.prompt.Prompt
+	}
+	if !w.session.ok {
+		w.session = t.filter.sessionIn(w)
+	}
+	s, d := w.session, w.decision
+	if !w.decided {
+		d = w.pool.decide(s.key, s.ok, s.refused, prompt, now)
+	}
+	t.route(w.pool, s.key, s.ok, d, now)
+}
+
+// answerRelease answers a release at the end of its body, which may name the
+// session.
+func (f *filter) answerRelease(w *pause) {
+	if id := w.id.found(); w.reply.unnamed && len(id) > 0 {
+		if s := f.sessionIn(w); s.ok {
+			f.finish(s.key)
+		}
+		w.reply = released(string(id))
+	}
+	w.reply.send()
+}
+
+// resumeLate lets those requests go on whose bodies have not come in time.
+func (f *filter) resumeLate(now int64) {
+	resumed := false
+	for i := 0; i < len(f.paused); {
+		t := f.paused[i]
+		if now-t.pause.heard < f.config.Body.Wait.Milliseconds() {
+			i++
+			continue
+		}
+		f.resume(t, now) // another one takes its place
+		resumed = true
+	}
+	if resumed {
+		abi.EnterPlugin(f.id)
+		f.resumed = milliseconds()
+	}
+	f.warnMissed(now)
+}
+
+func (f *filter) resume(t *turn, now int64) {
+	w := f.unwait(t)
+	if !abi.EnterStream(t.id) {
+		return
+	}
+	if w.reply.status != 0 {
+		f.answerRelease(w)
+		f.recycle(w)
+		return
+	}
+	defer abi.ContinueRequest() // also when the decision panics
+	f.missed++
+	w.pool.store.fault(faultBodyLate)
+	t.routePaused(w, now)
+	if w.came {
+		f.recycle(w)
+	} else {
+		w.went, t.pause = true, w
+	}
+}
+
+// cameLate looks at a body that came when its request had gone on without it.
+func (f *filter) cameLate(w *pause, now int64) {
+	if f.came || now-f.resumed > atOnce {
+		return
+	}
+	f.withheld++
+	f.off = f.withheld >= enoughWithheld
+}
+
+// warnMissed tells the operator of requests that did without their bodies.
+func (f *filter) warnMissed(now int64) {
+	if f.missed == 0 || !f.warned.due(now) {
+		return
+	}
+	why := " requests were routed without their bodies, which did not come within " + f.config.Body.Wait.String() +
+		": is the gateway's buffer limit below body.max_bytes, or are clients slow?"
+	if !f.came {
+		why = " requests were routed without their bodies, which the gateway withholds:" +
+			" set allow_on_headers_stop_iteration: true beside this plugin's configuration"
+	}
+	proxywasm.LogWarn("pinwheel: " + strconv.FormatUint(f.missed, 10) + why)
+	f.missed = 0
+}
