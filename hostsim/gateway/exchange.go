@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -182,8 +181,7 @@ func (x *exchange) refuse(p part) (bool, hostsim.EndReason) {
 	x.filter.SetProperty("response.code_details", []byte(strings.ReplaceAll(p.err.Error(), " ", "_")))
 	x.filter.SetProperty("response.flags", hostsim.PropertyInt(p.flags))
 	body := p.err.Error() + "\n"
-	step, _ := x.filter.ResponseHeaders(hostsim.Headers{{":status", "503"}, {"content-type", "text/plain"},
-		{"content-length", strconv.Itoa(len(body))}}, false)
+	step, _ := x.filter.ResponseHeaders(refusalHeaders(body), false)
 	if over, reason := x.response(step); over {
 		return over, reason
 	}
