@@ -10,8 +10,8 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
-// Errors of clusterMembers: the answer says nothing of the pool, whose members
-// stay what they are.
+// Errors of readClusters and clusterMembers: the answer says nothing of the pool,
+// whose members stay what they are.
 var (
 	errNoAnswer      = errors.New("the answer is no JSON, or cut off")
 	errNoCluster     = errors.New("the answer has no such cluster")
@@ -20,24 +20,29 @@ var (
 	errNothingListed = errors.New("the answer lists no clusters")
 )
 
-// clusterMembers returns the hosts of the cluster in an answer to Envoy's
-// /clusters?format=json. Without a name it is the one cluster besides admin. A
-// cluster without hosts has no members, which is no error.
+// readClusters opens an answer to Envoy's /clusters?format=json. What it returns
+// refers to the answer. Cost: one pass, to see that the answer is whole; Envoy's
+// have some 900 bytes for a host, and 467 KB were seen.
+// Source: envoy/admin/v3/clusters.proto; answers of Envoy 1.36.4 and 1.40.0.
+func readClusters(answer []byte) (clusters gjson.Result, err error) {
+	if !gjson.ValidBytes(answer) {
+		return clusters, errNoAnswer
+	}
+	clusters = gjson.Get(unsafe.String(unsafe.SliceData(answer), len(answer)), "cluster_statuses")
+	if !clusters.IsArray() {
+		return clusters, errNothingListed
+	}
+	return clusters, nil
+}
+
+// clusterMembers returns the hosts of a cluster; without a name, of the one
+// cluster besides admin. A cluster without hosts has no members, which is no
+// error.
 //
 // What is zero Envoy leaves out, and the order of clusters changes from answer to
 // answer. Hosts that are no IP address (sockets) are passed over, and so is the
-// second of an address. The members do not refer to the answer. Cost: one pass,
-// and one to see that it is whole; Envoy's answers have some 900 bytes for a host,
-// 467 KB were seen.
-// Source: envoy/admin/v3/clusters.proto; answers of Envoy 1.36.4 and 1.40.0.
-func clusterMembers(answer []byte, cluster, admin string) ([]policy.Member, error) {
-	if !gjson.ValidBytes(answer) {
-		return nil, errNoAnswer
-	}
-	clusters := gjson.Get(unsafe.String(unsafe.SliceData(answer), len(answer)), "cluster_statuses")
-	if !clusters.IsArray() {
-		return nil, errNothingListed
-	}
+// second of an address. The members do not refer to the answer.
+func clusterMembers(clusters gjson.Result, cluster, admin string) ([]policy.Member, error) {
 	found := 0
 	var hosts gjson.Result
 	clusters.ForEach(func(_, c gjson.Result) bool {
@@ -84,37 +89,23 @@ func hostWeight(host gjson.Result) uint32 {
 	return uint32(min(max(host.Get("weight").Num, 1), 65535))
 }
 
-// hostState is what the gateway's view of a host means to a session. A host that
-// it uses only while it has no better one, and one that has left discovery and is
-// kept for its running requests, take no new sessions.
+// hostState is what the gateway's view of a host means to a session: of several
+// things that it says the one by which the host serves less. A host that the
+// gateway uses only while it has no better one, and one that has left discovery
+// and is kept for its running requests, take no new sessions.
 func hostState(health gjson.Result) (state policy.State) {
 	health.ForEach(func(k, v gjson.Result) bool {
-		s := policy.Active
-		switch {
-		case k.Str == "eds_health_status":
-			s = edsStates[v.Str]
-		case v.Type == gjson.True:
-			s = flagStates[k.Str]
+		said := v.Str // of eds_health_status
+		if v.Type == gjson.True {
+			said = k.Str
 		}
-		state = max(state, s)
+		switch said {
+		case "DRAINING", "DEGRADED", "failed_active_degraded_check", "pending_dynamic_removal":
+			state = max(state, policy.Draining)
+		case "UNHEALTHY", "TIMEOUT", "failed_active_health_check", "failed_outlier_check", "pending_active_hc", "excluded_via_immediate_hc_fail":
+			state = policy.Unhealthy
+		}
 		return true
 	})
 	return state
 }
-
-// The states that are not Active, by what Envoy says. Of several the one that
-// serves less counts.
-var (
-	edsStates = map[string]policy.State{
-		"DRAINING": policy.Draining, "DEGRADED": policy.Draining,
-		"UNHEALTHY": policy.Unhealthy, "TIMEOUT": policy.Unhealthy,
-	}
-	flagStates = map[string]policy.State{
-		"failed_active_degraded_check":   policy.Draining,
-		"pending_dynamic_removal":        policy.Draining,
-		"failed_active_health_check":     policy.Unhealthy,
-		"failed_outlier_check":           policy.Unhealthy,
-		"pending_active_hc":              policy.Unhealthy,
-		"excluded_via_immediate_hc_fail": policy.Unhealthy,
-	}
-)

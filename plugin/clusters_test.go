@@ -25,6 +25,15 @@ func recorded(t testing.TB, version string) []byte {
 	return b
 }
 
+// membersIn reads the members of a cluster out of an answer.
+func membersIn(answer []byte, cluster, admin string) ([]policy.Member, error) {
+	clusters, err := readClusters(answer)
+	if err != nil {
+		return nil, err
+	}
+	return clusterMembers(clusters, cluster, admin)
+}
+
 func TestClusterMembersOfRealAnswers(t *testing.T) {
 	for _, version := range []string{"1.36.4", "1.40.0"} {
 		answer := recorded(t, version)
@@ -46,22 +55,22 @@ func TestClusterMembersOfRealAnswers(t *testing.T) {
 			"outbound|8000||vllm.default.svc.cluster.local": {{Address: "10.0.0.7:8000", Weight: 1, State: policy.Active}},
 			"none": nil,
 		} {
-			got, err := clusterMembers(answer, cluster, "")
+			got, err := membersIn(answer, cluster, "")
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("Envoy %s, cluster %s: %+v, %v; want %+v", version, cluster, got, err, want)
 			}
 		}
 		for _, cluster := range []string{"vll", "vllm.", "default"} {
-			if got, err := clusterMembers(answer, cluster, ""); !errors.Is(err, errNoCluster) {
+			if got, err := membersIn(answer, cluster, ""); !errors.Is(err, errNoCluster) {
 				t.Errorf("cluster %s: %v, %v", cluster, got, err)
 			}
 		}
-		if _, err := clusterMembers(answer, "", "none"); !errors.Is(err, errManyClusters) {
+		if _, err := membersIn(answer, "", "none"); !errors.Is(err, errManyClusters) {
 			t.Errorf("no name: %v", err)
 		}
 		// No part of it passes for the whole.
 		for n := 0; n < len(answer)-2; n += 97 {
-			if got, err := clusterMembers(answer[:n], "vllm", ""); !errors.Is(err, errNoAnswer) {
+			if got, err := membersIn(answer[:n], "vllm", ""); !errors.Is(err, errNoAnswer) {
 				t.Fatalf("the first %d bytes: %v, %v", n, got, err)
 			}
 		}
@@ -92,7 +101,7 @@ func TestClusterMembers(t *testing.T) {
 	} {
 		answer := `{"cluster_statuses":[{"name":"envoy_admin","host_statuses":[` + host("127.0.0.1", 9901, "") + `]},{"name":"c","host_statuses":[` + tt.hosts + `]}]}`
 		for _, cluster := range []string{"c", ""} {
-			members, err := clusterMembers([]byte(answer), cluster, "envoy_admin")
+			members, err := membersIn([]byte(answer), cluster, "envoy_admin")
 			if got := listed(members); err != nil || got != tt.want {
 				t.Errorf("%s: %s, %v; want %s", tt.name, got, err, tt.want)
 			}
@@ -120,11 +129,11 @@ func TestClusterMembersRefuses(t *testing.T) {
 		`{"cluster_statuses":[1,null,{"name":5},{"host_statuses":[]}]}`: errNoCluster,
 		string(crowd): errTooManyHosts,
 	} {
-		if got, err := clusterMembers([]byte(answer), "crowd", ""); !errors.Is(err, want) || got != nil {
+		if got, err := membersIn([]byte(answer), "crowd", ""); !errors.Is(err, want) || got != nil {
 			t.Errorf("%.60s: %v, %v; want %v", answer, got, err, want)
 		}
 	}
-	if got, err := clusterMembers(crowdedAnswer(maxReplicas), "crowd", ""); err != nil || len(got) != maxReplicas {
+	if got, err := membersIn(crowdedAnswer(maxReplicas), "crowd", ""); err != nil || len(got) != maxReplicas {
 		t.Errorf("%d members, %v", len(got), err)
 	}
 }
@@ -152,7 +161,7 @@ func FuzzClusterMembers(f *testing.F) {
 	f.Add([]byte(`{"cluster_statuses":[{"name":"\u0063","host_statuses":[{"address":{"socket_address":{"address":"::1","port_value":1e2}}}]}]}`), "c")
 	f.Fuzz(func(t *testing.T, fuzzed []byte, cluster string) {
 		answer := bytes.Clone(fuzzed)
-		members, err := clusterMembers(answer, cluster, "envoy_admin")
+		members, err := membersIn(answer, cluster, "envoy_admin")
 		if err != nil && members != nil {
 			t.Fatal("members beside an error")
 		}
@@ -182,7 +191,7 @@ func BenchmarkClusterMembers(b *testing.B) {
 	b.SetBytes(int64(len(answer)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := clusterMembers(answer, "crowd", ""); err != nil {
+		if _, err := membersIn(answer, "crowd", ""); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -19,6 +19,7 @@ type Config struct {
 	Release        ReleaseConfig
 	Health         HealthConfig
 	ConsistentHash ConsistentHashConfig
+	Discovery      DiscoveryConfig
 	DebugHeaders   bool
 	DecisionLog    DecisionLogConfig
 }
@@ -32,8 +33,11 @@ type PoolConfig struct {
 	// be empty and every request is the pool's.
 	Cluster string
 	// Policy is the name of the pool's own policy, or empty.
-	Policy  string
-	Members []policy.Member
+	Policy string
+	// Members are the pool's replicas. If Discovered, the hosts of Cluster are, and
+	// Members say more of those among them.
+	Members    []policy.Member
+	Discovered bool
 }
 
 // SessionConfig says what a session is and how long it lasts.
@@ -94,6 +98,15 @@ type ConsistentHashConfig struct {
 // maxLoadFactor is far above any that bounds something.
 const maxLoadFactor = 1000
 
+// DiscoveryConfig says where the hosts of clusters are asked for.
+type DiscoveryConfig struct {
+	// AdminCluster is the gateway's cluster that leads to its own admin interface;
+	// empty means that replicas are configured.
+	AdminCluster string
+	// Interval is the time between two questions.
+	Interval time.Duration
+}
+
 // DecisionLogConfig is the log of decisions.
 type DecisionLogConfig struct {
 	Enabled bool
@@ -105,9 +118,13 @@ type DecisionLogConfig struct {
 }
 
 // tickPeriod is the time between two rounds of periodic work: a second, or less
-// where sessions expire so soon that a second is long.
+// where sessions expire, or hosts are asked for, so soon that a second is long.
 func (c *Config) tickPeriod() time.Duration {
-	return min(max(c.Session.IdleTimeout/8, 10*time.Millisecond), time.Second)
+	period := min(max(c.Session.IdleTimeout/8, 10*time.Millisecond), time.Second)
+	if c.Discovery.AdminCluster != "" {
+		period = min(period, c.Discovery.Interval)
+	}
+	return period
 }
 
 // policyNames are the policies that the plugin offers, the default first. The
@@ -142,6 +159,7 @@ func defaultConfig() Config {
 		Release:        ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
 		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute},
 		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},
+		Discovery:      DiscoveryConfig{Interval: 2 * time.Second},
 		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},
 	}
 }

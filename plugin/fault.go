@@ -22,8 +22,10 @@ const (
 	// faultServedElsewhere: another host than the named one served. Looked at once
 	// a tick, so the number is of samples.
 	faultServedElsewhere
+	// faultDiscovery: the gateway's admin interface did not tell a pool's hosts.
+	faultDiscovery
 
-	numFaults = int(faultServedElsewhere) + 1
+	numFaults = int(faultDiscovery) + 1
 )
 
-var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header", "repeated_header", "served_elsewhere"}
+var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header", "repeated_header", "served_elsewhere", "discovery"}
