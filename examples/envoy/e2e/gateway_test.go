@@ -31,6 +31,8 @@ type gateway struct {
 	addr     string // of the listener
 	client   *client
 
+	discovery *discovery // of gateways of that kind
+
 	// Only in gateways with listeners in a file:
 	verbatim  bool                                            // configurations keep their text
 	serial    int                                             // of the configuration, as /config-serial tells
@@ -54,6 +56,8 @@ const (
 	updatable kind = "file-based LDS"
 	// bareDoor is updatable without the early strip of the target header.
 	bareDoor kind = "no early strip"
+	// discovered is discovery.yaml as users copy it.
+	discovered kind = "discovery.yaml"
 )
 
 var gateways = struct {
@@ -145,6 +149,9 @@ func get(t *testing.T, k kind, version string) *gateway {
 func (g *gateway) stop() {
 	g.envoy.Stop()
 	g.closeReplicas()
+	if g.discovery != nil {
+		g.discovery.close()
+	}
 	if g.resources != "" {
 		os.RemoveAll(filepath.Dir(g.resources))
 	}

@@ -20,6 +20,9 @@ func start(k kind, version string) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k == discovered {
+		return startDiscovered(ctx, bin)
+	}
 	g := &gateway{sessions: map[string]bool{}}
 	port, err := envoytest.FreePort()
 	if err != nil {
