@@ -185,7 +185,7 @@ func TestDiscoveryFindsLosesAndRefinds(t *testing.T) {
 // while requests run on it. Its load is what it was.
 func TestAHostThatIsMissingOnceKeepsItsLoad(t *testing.T) {
 	g, a := startDiscovery(t, 2, discovered, hostA)
-	g.Advance(0)
+	g.Advance(time.Minute) // far from the beginning of the clock
 	var running []*hostsim.Stream
 	for i := range 5 {
 		running = append(running, g.begin(i%2, fmt.Sprint("s", i)))
@@ -209,6 +209,18 @@ func TestAHostThatIsMissingOnceKeepsItsLoad(t *testing.T) {
 	g.Advance(2 * tick)
 	if got := g.gauge("inflight", hostA); got != 0 {
 		t.Errorf("%d requests are left", got)
+	}
+	// Nor is one that is idle another one afterwards: its health is what it was.
+	for i := range 5 {
+		g.release(fmt.Sprint("s", i))
+	}
+	before := g.record("default").NextID
+	a.vllm(hostB)
+	g.Advance(interval + tick)
+	a.vllm(hostA, hostB)
+	g.Advance(interval)
+	if after := g.record("default").NextID; after != before {
+		t.Errorf("next id %d, before %d", after, before)
 	}
 }
 
@@ -476,4 +488,29 @@ func TestAnswersLeaveNoMemoryBehind(t *testing.T) {
 		t.Errorf("%d bytes, before %d", after, before)
 	}
 	t.Logf("answers of %d bytes: %d bytes of memory after %d, %d after %d", len(a.answer.Body), before, polls/4, g.Main().Memory(), polls)
+}
+
+// A panic while an answer is taken in costs that answer, and the next question
+// the time in which it is sure that none will come.
+func TestAPanicOverAnAnswer(t *testing.T) {
+	a := &admin{}
+	a.vllm(hostA)
+	g := startWith(t, hosttest.Options{Wasm: buildModule(t, "pinwheel_inject"), Adjust: func(c *hostsim.Config) {
+		c.LogLevel, c.HTTPCall = hostsim.LogInfo, a.call
+	}}, discovered)
+	g.Advance(0)
+	g.turn("s")
+	g.panicIn("proxy_on_http_call_response")
+	a.vllm(hostA, hostB)
+	g.Advance(interval)
+	g.panicIn("")
+	if n := len(g.panicLines()); n != 1 {
+		t.Fatalf("%d lines about panics", n)
+	}
+	g.mustHaveMembers(hostA+" active", "after the panic")
+	if r := g.turn("s"); r.reason != "pinned" {
+		t.Errorf("%s", r.reason)
+	}
+	g.Advance(2*answerTimeout*time.Millisecond + interval)
+	g.mustHaveMembers(hostA+" active, "+hostB+" active", "later")
 }

@@ -157,8 +157,7 @@ const (
 )
 
 // tick does the worker's own periodic work for the pool, and the pool's if this
-// worker holds the lease. It reports whether the worker leads a pool that has its
-// configuration.
+// worker holds the lease. It reports whether it does.
 func (p *pool) tick(now int64, reluctance int) (leads bool) {
 	p.store.heard, p.looked = false, false
 	p.store.current(now)
@@ -169,8 +168,7 @@ func (p *pool) tick(now int64, reluctance int) (leads bool) {
 	if !p.store.inForce() {
 		reluctance = superseded
 	}
-	if p.lease.hold(now, reluctance) {
-		leads = p.store.inForce()
+	if leads = p.lease.hold(now, reluctance); leads {
 		p.lead(now)
 	}
 	p.report(now)
