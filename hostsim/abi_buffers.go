@@ -21,6 +21,10 @@ func (v *vm) buffer(kind uint64) (data []byte, body *half, st Status) {
 		if c.root.reading {
 			return c.root.config, nil, StatusOK
 		}
+	case bufferHTTPCall:
+		if c.root.answer != nil {
+			return c.root.answer.Body, nil, StatusOK
+		}
 	case bufferRequestBody:
 		if c.stream != nil {
 			return *c.stream.request.view(), &c.stream.request, StatusOK

@@ -19,6 +19,9 @@ func (v *vm) headerMap(kind uint64, write bool) (*Headers, Status) {
 	if MapKind(uint32(kind)) > mapKindMax {
 		return nil, StatusBadArgument
 	}
+	if m := v.callMap(MapKind(uint32(kind))); m != nil && !write {
+		return m, StatusOK
+	}
 	s := v.stream()
 	if s == nil {
 		return nil, StatusBadArgument
@@ -31,6 +34,19 @@ func (v *vm) headerMap(kind uint64, write bool) (*Headers, Status) {
 		return nil, StatusNotFound
 	}
 	return nil, StatusBadArgument
+}
+
+// callMap finds a map of the answer to a call-out, which only the callback about it may read.
+func (v *vm) callMap(kind MapKind) *Headers {
+	c := v.target()
+	switch {
+	case c == nil || c.root.answer == nil:
+	case kind == mapHTTPCallHeaders:
+		return &c.root.answer.Headers
+	case kind == mapHTTPCallTrailers && len(c.root.answer.Trailers) > 0:
+		return &c.root.answer.Trailers
+	}
+	return nil
 }
 
 // sameName compares a stored lower-case name with one from the module in any case, without allocating.

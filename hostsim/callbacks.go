@@ -21,6 +21,7 @@ type callbacks struct {
 	requestHeaders, requestBody, requestTrailers    *export
 	responseHeaders, responseBody, responseTrailers *export
 	log, done, remove                               *export
+	httpCallResponse                                *export
 }
 
 // bind looks up the module's exports.
@@ -48,6 +49,7 @@ func (v *vm) bind(h *Host) {
 		responseHeaders: find("proxy_on_response_headers"), responseBody: find("proxy_on_response_body"),
 		responseTrailers: find("proxy_on_response_trailers"),
 		log:              find("proxy_on_log"), done: find("proxy_on_done"), remove: find("proxy_on_delete"),
+		httpCallResponse: find("proxy_on_http_call_response"),
 	}
 	v.allocator = find("malloc", "proxy_on_memory_allocate")
 }

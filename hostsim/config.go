@@ -82,6 +82,10 @@ type Config struct {
 	// SharedData is the process-wide store. Nil means a new one; give several hosts the same one to have several plugins
 	// in one proxy.
 	SharedData *SharedData
+	// HTTPCall carries out the plugin's own requests: it reports whether there is such a cluster, and has the call answered
+	// by HTTPCall.Respond, now or later. It runs while the caller's worker is held, so it must not call into the Host. Nil
+	// means that there are no clusters.
+	HTTPCall func(*HTTPCall) bool
 	// Properties are answered to every stream and to the plugin context, by path (see Path). A stream's own come first.
 	Properties map[string][]byte
 }

@@ -11,7 +11,7 @@
 // lets a test act between a worker's read and its write. A crash ends a virtual machine as it does in Envoy, with the
 // same failure policies. Two runs with the same module, configuration, seed and calls leave the same memory behind.
 //
-// HTTP and gRPC call-outs, shared queues and foreign functions are not there yet: they link, answer UNIMPLEMENTED and are
+// gRPC call-outs, shared queues and foreign functions are not there yet: they link, answer UNIMPLEMENTED and are
 // counted by name in Counters.
 //
 // What the host does and refuses follows a [Profile], by default Envoy 1.40. Behaviour that surprises carries its source

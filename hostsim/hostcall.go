@@ -106,7 +106,7 @@ var envFuncs = []hostFunc{
 	{name: "proxy_record_metric", params: "iI", call: status(callRecordMetric)},
 	{name: "proxy_get_metric", params: "ii", call: status(callGetMetric)},
 
-	{name: "proxy_http_call", params: "iiiiiiiiii"},
+	{name: "proxy_http_call", params: "iiiiiiiiii", call: status(callHTTPCall)},
 	{name: "proxy_grpc_call", params: "iiiiiiiiiiii"},
 	{name: "proxy_grpc_stream", params: "iiiiiiiii"},
 	{name: "proxy_grpc_send", params: "iiii"},

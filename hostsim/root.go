@@ -16,6 +16,9 @@ type root struct {
 	waiting bool // done answered false: proxy_done is awaited
 	gone    bool
 
+	calls  []*HTTPCall   // under way
+	answer *HTTPResponse // the one that a callback is being told of
+
 	period time.Duration
 	next   time.Duration // monotonic time of the next tick, where period is not 0
 }

@@ -42,8 +42,12 @@ const (
 	MapResponseTrailers MapKind = 3
 )
 
-// The kinds from 4 to 7 belong to call-outs; the specification ends there.
-const mapKindMax MapKind = 7
+// The kinds from 4 to 7 belong to call-outs, 4 and 5 to those of gRPC; the specification ends there.
+const (
+	mapHTTPCallHeaders  MapKind = 6
+	mapHTTPCallTrailers MapKind = 7
+	mapKindMax          MapKind = 7
+)
 
 // bufferKind names a byte buffer. Source: proxy-wasm specification 0.2.1, proxy_buffer_type_t.
 type bufferKind uint32
@@ -51,6 +55,7 @@ type bufferKind uint32
 const (
 	bufferRequestBody  bufferKind = 0
 	bufferResponseBody bufferKind = 1
+	bufferHTTPCall     bufferKind = 4
 	bufferVMConfig     bufferKind = 6
 	bufferPluginConfig bufferKind = 7
 	bufferKindMax      bufferKind = 8

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Advance moves the virtual clock on by d and runs every tick that falls due on the way, each at its own time, those of
-// one moment in the order main thread, worker 0, worker 1 and so on. It panics on a clock other than *VirtualClock.
+// Advance moves the virtual clock on by d and runs what falls due on the way, ticks and answers to call-outs, each at its
+// own time: those of one moment in the order main thread, worker 0, worker 1 and so on, a worker's answers before its
+// tick. Advance(0) runs what is due now. It panics on a clock other than *VirtualClock.
 func (h *Host) Advance(d time.Duration) {
 	clock, ok := h.clock.(*VirtualClock)
 	if !ok {
@@ -16,39 +17,39 @@ func (h *Host) Advance(d time.Duration) {
 	defer h.advancing.Unlock()
 	end := clock.Monotonic() + max(d, 0)
 	for {
-		w, at := h.firstTick()
+		w, at := h.firstEvent()
 		if w == nil || at > end {
 			break
 		}
-		clock.Advance(at - clock.Monotonic())
-		w.tickAt(at)
+		clock.Advance(at - clock.Monotonic()) // not backwards, where an answer was due before
+		w.runEvent(at)
 	}
 	clock.Advance(end - clock.Monotonic())
 }
 
-// firstTick finds the thread whose tick comes first.
-func (h *Host) firstTick() (first *Worker, at time.Duration) {
+// firstEvent finds the thread whose event comes first.
+func (h *Host) firstEvent() (first *Worker, at time.Duration) {
 	for _, w := range h.threads() {
-		if next, ok := w.nextTick(); ok && (first == nil || next < at) {
+		if next, ok := w.nextEvent(); ok && (first == nil || next < at) {
 			first, at = w, next
 		}
 	}
 	return first, at
 }
 
-// RunTicks fires ticks as the clock passes them until ctx ends, then returns ctx's error. It is the real clock's
+// RunTicks fires ticks and delivers answers as the clock passes them until ctx ends, then returns ctx's error. It is the real clock's
 // counterpart of Advance.
 func (h *Host) RunTicks(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		w, at := h.firstTick()
+		w, at := h.firstEvent()
 		wait := time.Hour
 		if w != nil {
 			wait = at - h.clock.Monotonic()
 		}
 		if wait <= 0 {
-			w.tickAt(h.clock.Monotonic())
+			w.runEvent(h.clock.Monotonic())
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -64,7 +65,7 @@ func (h *Host) RunTicks(ctx context.Context) error {
 	}
 }
 
-// wakeTicker tells RunTicks that a timer has started.
+// wakeTicker tells RunTicks that a timer has started or an answer has come.
 func (h *Host) wakeTicker() {
 	select {
 	case h.ticker <- struct{}{}:

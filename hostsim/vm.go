@@ -45,6 +45,7 @@ type vm struct {
 	roots     []*root // the last one is in force
 	pending   []action
 	settling  bool
+	lastCall  uint32     // id of the last call-out
 	stopped   bool       // a local reply overrides the answer of the callback that sent it
 	stats     [3][]*stat // by metric type, in order of definition
 

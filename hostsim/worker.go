@@ -92,21 +92,29 @@ func (w *Worker) Counters() Counters {
 	return c
 }
 
-// tickAt fires the worker's first tick if it falls at or before now.
-func (w *Worker) tickAt(now time.Duration) {
+// runEvent runs the worker's first event, if it falls at or before now: the answer to a call-out, or a tick.
+func (w *Worker) runEvent(now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r := w.vm.nextTick(); r != nil && r.next <= now {
-		w.vm.tickRoot(r)
+	tick := w.vm.nextTick()
+	r, call, answer := w.vm.nextCall()
+	switch {
+	case answer != nil && answer.at <= now && (tick == nil || answer.at <= tick.next):
+		w.vm.deliverCall(r, call, &answer.HTTPResponse)
+	case tick != nil && tick.next <= now:
+		w.vm.tickRoot(tick)
 	}
 }
 
-// nextTick is the monotonic time of the worker's first tick.
-func (w *Worker) nextTick() (time.Duration, bool) {
+// nextEvent is the monotonic time of the worker's first event.
+func (w *Worker) nextEvent() (at time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r := w.vm.nextTick(); r != nil {
-		return r.next, true
+		at, ok = r.next, true
 	}
-	return 0, false
+	if _, _, answer := w.vm.nextCall(); answer != nil && (!ok || answer.at < at) {
+		at, ok = answer.at, true
+	}
+	return at, ok
 }

@@ -22,6 +22,7 @@ type Config struct {
 	Health         HealthConfig
 	ConsistentHash ConsistentHashConfig
 	CacheAware     CacheAwareConfig
+	Discovery      DiscoveryConfig
 	DebugHeaders   bool
 	DecisionLog    DecisionLogConfig
 }
@@ -35,8 +36,11 @@ type PoolConfig struct {
 	// be empty and every request is the pool's.
 	Cluster string
 	// Policy is the name of the pool's own policy, or empty.
-	Policy  string
-	Members []policy.Member
+	Policy string
+	// Members are the pool's replicas. If Discovered, the hosts of Cluster are, and
+	// Members say more of those among them.
+	Members    []policy.Member
+	Discovered bool
 }
 
 // SessionConfig says what a session is and how long it lasts.
@@ -145,6 +149,15 @@ const (
 	maxPrefixes   = 10_000_000
 )
 
+// DiscoveryConfig says where the hosts of clusters are asked for.
+type DiscoveryConfig struct {
+	// AdminCluster is the gateway's cluster that leads to its own admin interface;
+	// empty means that replicas are configured.
+	AdminCluster string
+	// Interval is the time between two questions.
+	Interval time.Duration
+}
+
 // DecisionLogConfig is the log of decisions.
 type DecisionLogConfig struct {
 	Enabled bool
@@ -156,14 +169,18 @@ type DecisionLogConfig struct {
 }
 
 // tickPeriod is the time between two rounds of periodic work: a second, or less
-// where sessions expire so soon, or requests wait for so short a time, that a
-// second is long.
+// where sessions expire, hosts are asked for, or requests wait for so short a time
+// that a second is long.
 func (c *Config) tickPeriod() time.Duration {
 	period := c.Session.IdleTimeout / 8
 	if c.readsBodies() {
 		period = min(period, c.Body.Wait/2)
 	}
-	return min(max(period, 10*time.Millisecond), time.Second)
+	period = min(max(period, 10*time.Millisecond), time.Second)
+	if c.Discovery.AdminCluster != "" {
+		period = min(period, c.Discovery.Interval)
+	}
+	return period
 }
 
 // policyNames are the policies, the default first.
@@ -201,6 +218,7 @@ func defaultConfig() Config {
 		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute, Statuses: statuses{}.with(500, 599)},
 		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},
 		CacheAware:     CacheAwareConfig{Threshold: 0.3, BalanceAbs: 64, BalanceRel: 1.5, MaxPrefixes: 65536},
+		Discovery:      DiscoveryConfig{Interval: 2 * time.Second},
 		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},
 	}
 }

@@ -23,10 +23,11 @@ func ParseConfig(text []byte) (*Config, error) {
 	d := &decoder{}
 	var members []policy.Member
 	preset := ""
+	hasReplicas, hasPools, discovered := root.Get("replicas").Exists(), root.Get("pools").Exists(), root.Get("discovery").Exists()
 	d.object("", root, fields{
 		{"policy", func(p string, v gjson.Result) { d.oneOf(&c.Policy, p, v, policyNames...) }},
 		{"replicas", func(p string, v gjson.Result) { members = d.members(p, v) }},
-		{"pools", func(p string, v gjson.Result) { c.Pools = d.pools(p, v) }},
+		{"pools", func(p string, v gjson.Result) { c.Pools = d.pools(p, v, !discovered) }},
 		{"session", func(p string, v gjson.Result) { d.session(&c.Session, &preset, p, v) }},
 		{"target", func(p string, v gjson.Result) { d.target(&c.Target, p, v) }},
 		{"body", func(p string, v gjson.Result) { d.body(&c.Body, p, v) }},
@@ -35,20 +36,23 @@ func ParseConfig(text []byte) (*Config, error) {
 		{"health", func(p string, v gjson.Result) { d.health(&c.Health, p, v) }},
 		{"consistent_hash", func(p string, v gjson.Result) { d.consistentHash(&c.ConsistentHash, p, v) }},
 		{"cache_aware", func(p string, v gjson.Result) { d.cacheAware(&c.CacheAware, p, v) }},
+		{"discovery", func(p string, v gjson.Result) { d.discovery(&c.Discovery, p, v) }},
 		{"debug_headers", func(p string, v gjson.Result) { d.boolean(&c.DebugHeaders, p, v) }},
 		{"decision_log", func(p string, v gjson.Result) { d.decisionLog(&c.DecisionLog, p, v) }},
 	})
 	if d.err != nil {
 		return nil, d.err
 	}
-	hasReplicas, hasPools := root.Get("replicas").Exists(), root.Get("pools").Exists()
 	switch {
 	case hasReplicas && hasPools:
 		return nil, configError("pools", "given beside \"replicas\"", "one of the two: \"replicas\" is short for one pool")
-	case !hasReplicas && !hasPools:
-		return nil, configError("replicas", "missing", "a list of addresses such as [\"10.0.0.1:8000\"], or \"pools\"")
-	case hasReplicas:
+	case !hasReplicas && !hasPools && !discovered:
+		return nil, configError("replicas", "missing", "a list of addresses such as [\"10.0.0.1:8000\"], or \"pools\", or \"discovery\"")
+	case !hasPools:
 		c.Pools = []PoolConfig{{Name: defaultPool, Members: members}}
+	}
+	for i := range c.Pools {
+		c.Pools[i].Discovered = discovered
 	}
 	d.distinctHeaders(&c)
 	d.distinctPaths(&c)
@@ -67,7 +71,7 @@ func (d *decoder) distinctHeaders(c *Config) {
 	}
 }
 
-func (d *decoder) pools(path string, v gjson.Result) (pools []PoolConfig) {
+func (d *decoder) pools(path string, v gjson.Result, needReplicas bool) (pools []PoolConfig) {
 	names, clusters := map[string]bool{}, map[string]bool{}
 	d.array(path, v, func(path string, v gjson.Result) {
 		var pc PoolConfig
@@ -80,7 +84,7 @@ func (d *decoder) pools(path string, v gjson.Result) (pools []PoolConfig) {
 		switch {
 		case pc.Name == "":
 			d.fail(path+".name", "missing", "a name of letters, digits, \"-\" and \"_\"")
-		case !v.Get("replicas").Exists():
+		case needReplicas && !v.Get("replicas").Exists():
 			d.fail(path+".replicas", "missing", "a list of addresses such as [\"10.0.0.1:8000\"]")
 		case names[pc.Name]:
 			d.fail(path+".name", quote(pc.Name)+" is the name of another pool", "distinct names")
@@ -295,6 +299,16 @@ func (d *decoder) cacheAware(c *CacheAwareConfig, path string, v gjson.Result) {
 		{"balance_rel_threshold", func(p string, v gjson.Result) { d.number(&c.BalanceRel, p, v, maxBalanceRel) }},
 		{"max_prefixes", func(p string, v gjson.Result) { d.integer(&c.MaxPrefixes, p, v, 1, maxPrefixes) }},
 	})
+}
+
+func (d *decoder) discovery(c *DiscoveryConfig, path string, v gjson.Result) {
+	d.object(path, v, fields{
+		{"admin_cluster", func(p string, v gjson.Result) { d.text(&c.AdminCluster, p, v) }},
+		{"interval", func(p string, v gjson.Result) { d.duration(&c.Interval, p, v, 100*time.Millisecond, time.Hour) }},
+	})
+	if c.AdminCluster == "" {
+		d.fail(path+".admin_cluster", "missing", "the name of the gateway's cluster that leads to its own admin interface")
+	}
 }
 
 func (d *decoder) decisionLog(c *DecisionLogConfig, path string, v gjson.Result) {

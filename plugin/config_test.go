@@ -141,6 +141,12 @@ var refused = []struct{ config, says string }{
 	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"balance_rel_threshold":-1}}`, "balance_rel_threshold: -1 is out of range; allowed: a number from 0 to 1000"},
 	{`{"replicas":["10.0.0.1:1"],"cache_aware":{"max_prefixes":0}}`, "max_prefixes: 0 is out of range; allowed: a whole number from 1 to 10000000"},
 	{`{"pools":[{"name":"a","policy":"sticky","replicas":[]}]}`, `pools[0].policy: "sticky" is an unknown value`},
+	{`{"discovery":{}}`, "discovery.admin_cluster: missing; allowed: the name of the gateway's cluster"},
+	{`{"discovery":{"admin_cluster":"","interval":"1s"}}`, "discovery.admin_cluster: missing"},
+	{`{"discovery":{"admin_cluster":5}}`, "discovery.admin_cluster: a number where a string belongs"},
+	{`{"discovery":{"admin_cluster":"x","interval":"10ms"}}`, `discovery.interval: "10ms" is no duration in range`},
+	{`{"discovery":["x"]}`, "discovery: a list where an object belongs"},
+	{`{"discovery":{"admin_cluster":"x"},"pools":[{"name":"a"},{"name":"b","cluster":"y"}]}`, "pools[0].cluster: missing"},
 	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":0.5}}`, "consistent_hash.load_factor: 0.5 is out of range; allowed: 0 for no bound, or a number from 1 to 1000"},
 	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":1001}}`, "1001 is out of range"},
 	{`{"replicas":["10.0.0.1:1"],"consistent_hash":{"load_factor":"1"}}`, `"1" is out of range`},
@@ -227,6 +233,7 @@ func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
 		"health":          {at(schema, "properties", "health"), base + `,"health":{"?":1}}`},
 		"consistent_hash": {at(schema, "properties", "consistent_hash"), base + `,"consistent_hash":{"?":1}}`},
 		"cache_aware":     {at(schema, "properties", "cache_aware"), base + `,"cache_aware":{"?":1}}`},
+		"discovery":       {at(schema, "properties", "discovery"), base + `,"discovery":{"?":1}}`},
 		"decision_log":    {at(schema, "properties", "decision_log"), base + `,"decision_log":{"?":1}}`},
 	}
 	for name, o := range objects {
@@ -281,6 +288,7 @@ func at(v any, path ...string) any {
 // configuration that spells them all out equals one that gives none.
 func TestSchemaDefaultsAreTheParsers(t *testing.T) {
 	spelled := map[string]any{"replicas": []string{"10.0.0.1:1"}}
+	needed := map[string]any{"replicas": spelled["replicas"]}
 	for key, v := range at(readSchema(t), "properties").(map[string]any) {
 		if d, ok := at(v, "default").(any); ok && d != nil {
 			spelled[key] = d
@@ -295,17 +303,27 @@ func TestSchemaDefaultsAreTheParsers(t *testing.T) {
 				object[k] = d
 			}
 		}
+		if required, ok := at(v, "required").([]any); ok {
+			some := map[string]any{}
+			for _, k := range required {
+				some[k.(string)], object[k.(string)] = "x", "x"
+			}
+			needed[key] = some
+		}
 		spelled[key] = object
 	}
-	text, err := json.Marshal(spelled)
-	if err != nil {
-		t.Fatal(err)
+	parse := func(v any) *Config {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := ParseConfig(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return c
 	}
-	got, err := ParseConfig(text)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	want, _ := ParseConfig([]byte(`{"replicas":["10.0.0.1:1"]}`))
+	got, want := parse(spelled), parse(needed)
 	if want.Admin != (AdminConfig{}) {
 		t.Errorf("admin is on without a word of it: %+v", want.Admin)
 	}
@@ -344,6 +362,9 @@ func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 	for _, good := range []string{
 		`{"replicas":["10.0.0.1:8000","[fd00::2]:8000"]}`,
 		`{"replicas":[{"address":"10.0.0.1:8000","weight":2,"state":"unhealthy"}],"session":{"preset":"agents"}}`,
+		`{"discovery":{"admin_cluster":"x"}}`,
+		`{"discovery":{"admin_cluster":"x","interval":"100ms"},"replicas":["10.0.0.1:8000"]}`,
+		`{"discovery":{"admin_cluster":"x"},"pools":[{"name":"a","cluster":"x"},{"name":"b","cluster":"y","replicas":[]}]}`,
 		`{"pools":[{"name":"a","cluster":"x","replicas":[]}],"target":{"encoding":"base64"},"release":{"path":""}}`,
 		`{"replicas":["10.0.0.1:1"],"admin":{}}`,
 		`{"replicas":["10.0.0.1:1"],"admin":{"path":"/p"},"release":{"path":"/pinwheel"}}`,

@@ -72,7 +72,7 @@ func TestResetAmongTurnsIsExact(t *testing.T) {
 		pins := len(data.pins("p"))
 		s.sweep(s.view.shards, 3000)
 		cas, _ := s.refresh()
-		s.forgetRemoved(nil, cas)
+		s.forgetRemoved(nil, cas, 3000)
 		mustBalance(t, data, s, fmt.Sprint("seed ", seed, ", swept"))
 		if len(s.view.List) != 3 || int(s.view.Open()) != pins {
 			t.Fatalf("seed %d: in the end %d sessions, want %d, on %+v", seed, s.view.Open(), pins, s.view.List)

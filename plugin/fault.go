@@ -29,9 +29,11 @@ const (
 	faultBodyWithheld
 	// faultBodyBusy: a request did not wait for its body, because too many did.
 	faultBodyBusy
+	// faultDiscovery: the gateway's admin interface did not tell a pool's hosts.
+	faultDiscovery
 
-	numFaults = int(faultBodyBusy) + 1
+	numFaults = int(faultDiscovery) + 1
 )
 
 var faultNames = [numFaults]string{"panic", "shared_data", "schema", "cas_exhausted", "count_clamped", "header", "repeated_header", "served_elsewhere",
-	"body_late", "body_withheld", "body_busy"}
+	"body_late", "body_withheld", "body_busy", "discovery"}

@@ -42,3 +42,10 @@ func (l *lease) hold(now int64, reluctance int) bool {
 	l.buf = appendOwner(l.buf[:0], l.owner, now+staleAfter)
 	return l.data.set(l.key, l.buf, cas) == nil
 }
+
+// mine reports whether this worker holds the lease at now (ms).
+func (l *lease) mine(now int64) bool {
+	value, _, err := l.data.get(l.key)
+	owner, expiry, ok := slotOwner(value)
+	return err == nil && ok && owner == l.owner && now < expiry
+}

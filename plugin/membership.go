@@ -59,7 +59,9 @@ func (s *store) adopt(now int64, since uint64) bool {
 			s.view.shards = shardsFor(s.max)
 		}
 		s.view.membership = membership{s.sum, now, since}
-		s.view.Apply(s.members, now, 0)
+		if !s.discovers { // else what is there holds until the gateway has answered
+			s.view.Apply(s.members, now, 0)
+		}
 		switch s.writeRecord(cas) {
 		case written:
 			return true
@@ -93,4 +95,22 @@ func (s *store) hear(connection uint64, now int64) {
 	case connection > s.newest && connection > m.since:
 		s.adopt(now, connection)
 	}
+}
+
+// discovered makes the members that the gateway named at now the pool's, if this
+// store's configuration is in force. A worker that does not lead, whose answer may
+// be an old one, fills an empty pool only.
+//
+// An address that comes back within the grace is the replica that went.
+func (s *store) discovered(members []policy.Member, leading bool, now int64) {
+	for range maxTries {
+		cas, ok := s.refresh()
+		if !ok || s.view.shards == 0 || !s.inForce() || !leading && len(s.view.List) > 0 {
+			return
+		}
+		if !s.view.Apply(members, now, s.grace) || s.writeRecord(cas) != casMismatch {
+			return
+		}
+	}
+	s.fault(faultCAS)
 }

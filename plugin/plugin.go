@@ -10,6 +10,7 @@ package plugin
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
@@ -54,6 +55,8 @@ type filter struct {
 	names  headerNames
 	secret policy.Secret
 	pools  []*pool
+	// discovery is nil where the replicas are configured.
+	discovery *discovery
 	// served is set when this VM has had a request.
 	served bool
 	// open are the running turns of pinned sessions.
@@ -102,6 +105,9 @@ func (f *filter) start(config *Config) {
 		p.observe(milliseconds())
 		f.pools = append(f.pools, p)
 	}
+	if f.discovery = newDiscovery(config); f.discovery != nil && f.anyEmpty() {
+		f.ask(milliseconds())
+	}
 	if err := proxywasm.SetTickPeriodMilliSeconds(uint32(config.tickPeriod().Milliseconds())); err != nil {
 		proxywasm.LogError("pinwheel: the gateway gives no ticks, idle sessions are not swept: " + err.Error())
 		f.reading = false // nothing would end a wait in vain
@@ -121,8 +127,15 @@ func (f *filter) OnTick() {
 		if i == 0 {
 			p.store.stats.faults[faultPanic] += newFaults()
 		}
-		p.tick(now, reluctance)
+		if p.tick(now, reluctance) && i == 0 && f.discovery != nil {
+			f.discover(now)
+		}
 	}
+}
+
+// anyEmpty reports whether a pool has no replicas.
+func (f *filter) anyEmpty() bool {
+	return slices.ContainsFunc(f.pools, func(p *pool) bool { return len(p.store.view.List) == 0 })
 }
 
 // touchOpen keeps pins alive whose turn has been running for long.

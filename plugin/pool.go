@@ -31,6 +31,10 @@ type pool struct {
 	keyless uint64
 	asked   string
 	warned  warning
+	// overrides are the members that configuration names beside discovery, by
+	// address; vanished is set when the last answer named none.
+	overrides map[string]policy.Member
+	vanished  bool
 	// target, spares and running are scratch.
 	target  []byte
 	spares  []int
@@ -53,6 +57,13 @@ func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
 		asked:      strings.Join(c.Session.Headers, ", "),
 	}
 	p.store.policy, p.store.health = p.chooser, c.Health.rule()
+	if pc.Discovered {
+		p.store.grace = 3 * c.Discovery.Interval.Milliseconds()
+		p.overrides = make(map[string]policy.Member, len(pc.Members))
+		for _, m := range pc.Members {
+			p.overrides[m.Address] = m
+		}
+	}
 	switch p.chooser.(type) {
 	case policy.LeastLoaded, policy.PowerOfTwo:
 		p.weighsLoad = true
@@ -167,8 +178,8 @@ const (
 )
 
 // tick does the worker's own periodic work for the pool, and the pool's if this
-// worker holds the lease.
-func (p *pool) tick(now int64, reluctance int) {
+// worker holds the lease. It reports whether it does.
+func (p *pool) tick(now int64, reluctance int) (leads bool) {
 	p.store.heard, p.looked = false, false
 	p.store.current(now)
 	if err := p.inflight.publish(now); err != nil {
@@ -178,10 +189,11 @@ func (p *pool) tick(now int64, reluctance int) {
 	if !p.store.inForce() {
 		reluctance = superseded
 	}
-	if p.lease.hold(now, reluctance) {
+	if leads = p.lease.hold(now, reluctance); leads {
 		p.lead(now)
 	}
 	p.report(now)
+	return leads
 }
 
 func (p *pool) lead(now int64) {
@@ -200,5 +212,5 @@ func (p *pool) lead(now int64) {
 		return
 	}
 	p.setGauges(running)
-	p.store.forgetRemoved(running, cas)
+	p.store.forgetRemoved(running, cas, now)
 }

@@ -13,9 +13,8 @@ import (
 //	placements u64, next id u32, number of replicas u16, then for each
 //	id u32, weight u32, open u32, last chosen u64, placements u64, state u8,
 //	flags u8, length of address u8, address, and if a flag says so the health:
-//	failures u16, cooldown u64 (ms), since u64 (ms), until u64 (ms)
-//
-// When a replica was removed is not kept: no address comes back as what it was.
+//	failures u16, cooldown u64 (ms), since u64 (ms), until u64 (ms);
+//	of a removed replica also when it was removed, u64 (ms)
 type record struct {
 	policy.Replicas
 	// shards is the number of session shards, a power of two. It is fixed when
@@ -82,6 +81,9 @@ func (r *record) encode(dst []byte) []byte {
 			dst = le.AppendUint64(dst, uint64(h.Since))
 			dst = le.AppendUint64(dst, uint64(h.Until))
 		}
+		if c.State == policy.Removed {
+			dst = le.AppendUint64(dst, uint64(c.RemovedAt))
+		}
 	}
 	return dst
 }
@@ -128,11 +130,19 @@ func decodeReplica(c *policy.Replica, b []byte) int {
 	if flags&flagHealth != 0 {
 		size += healthSize
 	}
+	healthEnd := size
+	c.State, c.RemovedAt = state, 0
+	if c.State == policy.Removed {
+		size += 8
+	}
 	if len(b) < size {
 		return 0
 	}
+	if c.State == policy.Removed {
+		c.RemovedAt = int64(le.Uint64(b[healthEnd:]))
+	}
 	c.Health = policy.Health{}
-	if h := b[end:size]; len(h) > 0 {
+	if h := b[end:healthEnd]; len(h) > 0 {
 		c.Health = policy.Health{
 			Failures: le.Uint16(h), Probing: flags&flagProbing != 0,
 			Cooldown: int64(le.Uint64(h[2:])), Since: int64(le.Uint64(h[10:])), Until: int64(le.Uint64(h[18:])),
@@ -143,7 +153,6 @@ func decodeReplica(c *policy.Replica, b []byte) int {
 	c.Open = le.Uint32(b[8:])
 	c.LastChosen = le.Uint64(b[12:])
 	c.Placements = le.Uint64(b[20:])
-	c.State = state
 	c.Joining = flags&flagJoining != 0
 	c.Drained = flags&flagDrained != 0
 	c.Void = flags&flagVoid != 0

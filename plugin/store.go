@@ -21,11 +21,15 @@ type store struct {
 	data    sharedData
 	prefix  string
 	members []policy.Member
-	sum     uint64 // sumOf(members, timeout)
-	policy  policy.Policy
-	health  policy.HealthRule
-	timeout int64 // ms
-	max     uint64
+	sum     uint64 // sumOf(members, timeout), and of where they come from
+	// discovers says that the gateway names the members, and grace for how long (ms)
+	// one that it no longer names may come back as what it was.
+	discovers bool
+	grace     int64
+	policy    policy.Policy
+	health    policy.HealthRule
+	timeout   int64 // ms
+	max       uint64
 	// prefixes is what the policy knows of prompts, nil if it asks for none.
 	prefixes *prefixes
 
@@ -66,6 +70,10 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 		noRoom:  -roomPause,
 	}
 	s.sum = sumOf(s.members, s.timeout)
+	if pool.Discovered {
+		s.discovers, s.members = true, nil
+		s.sum += policy.RankAddress("hosts of " + pool.Cluster)
+	}
 	// Until shared data answers, requests are at least spread.
 	s.view.Apply(s.members, 0, 0)
 	return s
@@ -375,13 +383,13 @@ func (s *store) touch(h policy.Hash, replica uint32, now int64) {
 // forgetRemoved drops removed replicas that have no session and no running
 // request left in the view, if it still stands as it was read with that cas:
 // what the gauges last showed of a forgotten replica must have been zero.
-func (s *store) forgetRemoved(running map[uint32]uint32, cas uint32) {
+func (s *store) forgetRemoved(running map[uint32]uint32, cas uint32, now int64) {
 	for i := range s.view.List {
 		if c := &s.view.List[i]; c.State == policy.Removed && running[c.ID] > 0 {
 			return
 		}
 	}
-	if s.view.Forget(0, 0) {
+	if s.view.Forget(now, s.grace) {
 		s.writeRecord(cas)
 	}
 }

@@ -175,7 +175,7 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 				s.adopt(*clock, 0)
 			case 4:
 				if cas, ok := s.refresh(); ok {
-					s.forgetRemoved(nil, cas)
+					s.forgetRemoved(nil, cas, 0)
 				}
 			case 5:
 				s.touch(key.Hash, uint32(1+rng.IntN(4)), *clock)

@@ -59,6 +59,24 @@ func newCluster(c Cluster) *cluster {
 	return &cluster{name: c.Name, hosts: hosts}
 }
 
+// clustersByName checks clusters, at least one, and makes them ready. The error wraps ErrConfig.
+func clustersByName(clusters []Cluster) (map[string]*cluster, error) {
+	if len(clusters) == 0 {
+		return nil, fmt.Errorf("%w: no clusters", ErrConfig)
+	}
+	byName := map[string]*cluster{}
+	for i, c := range clusters {
+		if err := c.validate(); err != nil {
+			return nil, fmt.Errorf("%w: Clusters[%d]: %w", ErrConfig, i, err)
+		}
+		if byName[c.Name] != nil {
+			return nil, fmt.Errorf("%w: Clusters[%d]: the name %q is taken", ErrConfig, i, c.Name)
+		}
+		byName[c.Name] = newCluster(c)
+	}
+	return byName, nil
+}
+
 // canonical writes an IP address the one way in which Envoy compares and reports it; names stay as they are.
 func canonical(address string) string {
 	if ap, err := netip.ParseAddrPort(address); err == nil {

@@ -184,8 +184,8 @@ func (x *exchange) refuse(p part) (bool, hostsim.EndReason) {
 	x.filter.SetProperty("response.code_details", []byte(strings.ReplaceAll(p.err.Error(), " ", "_")))
 	x.filter.SetProperty("response.flags", hostsim.PropertyInt(p.flags))
 	body := p.err.Error() + "\n"
-	step, _ := x.filter.ResponseHeaders(hostsim.Headers{{":status", "503"}, {"content-type", "text/plain"},
-		{"content-length", strconv.Itoa(len(body))}, {attemptCount, strconv.Itoa(p.attempts)}}, false)
+	headers := append(refusalHeaders(body), [2]string{attemptCount, strconv.Itoa(p.attempts)})
+	step, _ := x.filter.ResponseHeaders(headers, false)
 	if over, reason := x.response(step); over {
 		return over, reason
 	}

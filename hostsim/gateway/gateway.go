@@ -26,6 +26,9 @@ const DefaultTargetHeader = "x-gateway-destination-endpoint"
 // ErrConfig is wrapped by every error of Config.Validate.
 var ErrConfig = errors.New("gateway: bad configuration")
 
+// defaultDialTimeout is Envoy's.
+const defaultDialTimeout = 5 * time.Second
+
 // Config describes a gateway.
 type Config struct {
 	// Host runs the plugin. Nil means no plugin: requests go round robin over the cluster's hosts, and TargetHeader, which
@@ -56,18 +59,8 @@ type Config struct {
 
 // Validate reports the first field that is out of range, as an error that wraps ErrConfig.
 func (c *Config) Validate() error {
-	if len(c.Clusters) == 0 {
-		return fmt.Errorf("%w: no clusters", ErrConfig)
-	}
-	names := map[string]bool{}
-	for i, cl := range c.Clusters {
-		if err := cl.validate(); err != nil {
-			return fmt.Errorf("%w: Clusters[%d]: %w", ErrConfig, i, err)
-		}
-		if names[cl.Name] {
-			return fmt.Errorf("%w: Clusters[%d]: the name %q is taken", ErrConfig, i, cl.Name)
-		}
-		names[cl.Name] = true
+	if _, err := clustersByName(c.Clusters); err != nil {
+		return err
 	}
 	for _, n := range []struct {
 		field string
@@ -90,7 +83,7 @@ func (c *Config) withDefaults() {
 	orElse(&c.BufferLimit, hostsim.DefaultBufferLimit)
 	orElse(&c.MaxHeaderBytes, 60<<10)
 	orElse(&c.ReadHeaderTimeout, 10*time.Second)
-	orElse(&c.DialTimeout, 5*time.Second)
+	orElse(&c.DialTimeout, defaultDialTimeout)
 	orElse(&c.ShutdownTimeout, 10*time.Second)
 	orElse(&c.ErrorLog, log.Default())
 }
@@ -118,13 +111,15 @@ func New(c Config) (*Gateway, error) {
 		return nil, err
 	}
 	c.withDefaults()
-	g := &Gateway{config: c, clusters: map[string]*cluster{}}
-	for _, cl := range c.Clusters {
-		g.clusters[cl.Name] = newCluster(cl)
-	}
+	g := &Gateway{config: c, transport: newTransport(c.DialTimeout)}
+	g.clusters, _ = clustersByName(c.Clusters) // valid by now
 	g.first = g.clusters[c.Clusters[0].Name]
-	dialer := &net.Dialer{Timeout: c.DialTimeout}
-	g.transport = &http.Transport{
+	return g, nil
+}
+
+func newTransport(dialTimeout time.Duration) *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
 			if err != nil {
@@ -138,7 +133,6 @@ func New(c Config) (*Gateway, error) {
 		IdleConnTimeout:    4 * time.Second,
 		DisableCompression: true, // the client's own accept-encoding decides
 	}
-	return g, nil
 }
 
 // workerKey is the context key of a connection's worker number.

@@ -74,9 +74,15 @@ func (x *exchange) attempt(h hostsim.Headers, body *feedReader) (*http.Response,
 		failure.attempts = i + 1
 		x.filter.SetProperty("upstream.address", []byte(host))
 		x.filter.SetProperty("upstream.request_attempt_count", hostsim.PropertyInt(int64(i+1)))
-		request, err := x.requestTo(host, h, body)
+		request, err := upstreamRequest(x.ctx, host, h, x.gateway.config.TargetHeader)
 		if err != nil {
 			return nil, part{err: errRequest, flags: flagReset, attempts: i + 1}
+		}
+		if body != nil {
+			request.Body, request.ContentLength = body, -1
+			if n, err := strconv.ParseInt(h.Value("content-length"), 10, 64); err == nil && n >= 0 {
+				request.ContentLength = n
+			}
 		}
 		resp, err := x.gateway.transport.RoundTrip(request)
 		if err == nil {
@@ -90,8 +96,8 @@ func (x *exchange) attempt(h hostsim.Headers, body *feedReader) (*http.Response,
 	return nil, failure
 }
 
-// requestTo builds the request for one host out of the headers as the plugin left them.
-func (x *exchange) requestTo(host string, h hostsim.Headers, body *feedReader) (*http.Request, error) {
+// upstreamRequest builds a request without a body for one host out of headers, all but skip.
+func upstreamRequest(ctx context.Context, host string, h hostsim.Headers, skip string) (*http.Request, error) {
 	target, err := url.ParseRequestURI(h.Value(":path"))
 	if err != nil {
 		return nil, err
@@ -99,17 +105,11 @@ func (x *exchange) requestTo(host string, h hostsim.Headers, body *feedReader) (
 	target.Scheme, target.Host = "http", host
 	r := &http.Request{Method: h.Value(":method"), URL: target, Host: h.Value(":authority"), Header: http.Header{},
 		ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody}
-	fromHeaders(r.Header, h, x.gateway.config.TargetHeader)
+	fromHeaders(r.Header, h, skip)
 	if _, ok := r.Header["User-Agent"]; !ok {
 		r.Header["User-Agent"] = nil // else the transport adds its own
 	}
-	if body != nil {
-		r.Body, r.ContentLength = body, -1
-		if n, err := strconv.ParseInt(h.Value("content-length"), 10, 64); err == nil && n >= 0 {
-			r.ContentLength = n
-		}
-	}
-	return r.WithContext(x.ctx), nil
+	return r.WithContext(ctx), nil
 }
 
 // feedReader is a request's body as the transport reads it. Closing it does nothing: after a failed connection the next

@@ -31,6 +31,8 @@ type gateway struct {
 	addr     string // of the listener
 	client   *client
 
+	discovery *discovery // of gateways of that kind
+
 	// Only in gateways with listeners in a file:
 	verbatim  bool                                            // configurations keep their text
 	serial    int                                             // of the configuration, as /config-serial tells
@@ -67,6 +69,8 @@ const (
 	tightBuffers kind = "session.body, 32 KiB of buffer"
 	// readsPrompts is userFile with the policy cache_aware and that flag.
 	readsPrompts kind = "cache_aware"
+	// discovered is discovery.yaml as users copy it.
+	discovered kind = "discovery.yaml"
 )
 
 var gateways = struct {
@@ -156,6 +160,9 @@ func get(t *testing.T, k kind, version string) *gateway {
 func (g *gateway) stop() {
 	g.envoy.Stop()
 	g.closeReplicas()
+	if g.discovery != nil {
+		g.discovery.close()
+	}
 	if g.resources != "" {
 		os.RemoveAll(filepath.Dir(g.resources))
 	}

@@ -23,6 +23,9 @@ func start(k kind, version string) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k == discovered {
+		return startDiscovered(ctx, bin)
+	}
 	g := &gateway{sessions: map[string]bool{}, crashes: k == crashing}
 	port, err := envoytest.FreePort()
 	if err != nil {

@@ -144,7 +144,12 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		host, err = startPlugin(ctx, hostsim.Config{Wasm: wasm, Profile: profile, Workers: f.workers, PluginConfig: config,
+		caller, err := gateway.NewCaller(clusters)
+		if err != nil {
+			return usageError{err}
+		}
+		defer caller.Close()
+		host, err = startPlugin(ctx, hostsim.Config{HTTPCall: caller.Call, Wasm: wasm, Profile: profile, Workers: f.workers, PluginConfig: config,
 			AllowOnHeadersStopIteration: f.headersStop}, hostsim.LogInfo, stderr)
 		if err != nil {
 			return err

@@ -37,6 +37,13 @@ func setContext(id uint32) uint32
 //go:wasmimport env proxy_continue_stream
 func continueStream(kind uint32) uint32
 
+//go:wasmimport env proxy_http_call
+func httpCall(cluster unsafe.Pointer, clusterLen uint32, headers unsafe.Pointer, headersLen uint32, body unsafe.Pointer,
+	bodyLen uint32, trailers unsafe.Pointer, trailersLen, timeout uint32, id unsafe.Pointer) uint32
+
+//go:wasmimport env proxy_get_buffer_bytes
+func getBuffer(kind, start, length uint32, value, valueLen unsafe.Pointer) uint32
+
 //go:wasmexport proxy_abi_version_0_2_1
 func abi() {}
 
@@ -119,10 +126,47 @@ func requestHeaders(id, _, _ uint32) uint32 {
 	case "wait":
 		waiting = append(waiting, id)
 		return 1
+	case "call":
+		if !call(id) {
+			return 0
+		}
+		return 1
 	case "panic":
 		panic("as asked")
 	}
 	return 0
+}
+
+// callers are the streams that wait for a call, by its id.
+var callers = map[uint32]uint32{}
+
+// call posts "question" to the cluster that x-cluster names.
+func call(stream uint32) bool {
+	cluster, _ := header(0, "x-cluster")
+	const body = "question"
+	pairs := string([]byte{3, 0, 0, 0, 7, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 4, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0}) +
+		":method\x00POST\x00:path\x00/ask\x00:authority\x00a\x00"
+	var id uint32
+	status := httpCall(ptr(cluster), uint32(len(cluster)), ptr(pairs), uint32(len(pairs)), ptr(body), uint32(len(body)), nil, 0,
+		10_000, unsafe.Pointer(&id))
+	callers[id] = stream
+	return status == 0
+}
+
+// httpCallResponse lets the stream go on with the answer in x-answer.
+//
+//go:wasmexport proxy_on_http_call_response
+func httpCallResponse(_, id, _, size, _ uint32) {
+	answer, _ := header(6, ":status")
+	if size > 0 {
+		var at, length uint32
+		text, _ := take(getBuffer(4, 0, size, unsafe.Pointer(&at), unsafe.Pointer(&length)), size)
+		answer += " " + text
+	}
+	setContext(callers[id])
+	const name = "x-answer"
+	setHeader(0, ptr(name), uint32(len(name)), ptr(answer), uint32(len(answer)))
+	continueStream(0)
 }
 
 //go:wasmexport proxy_on_request_body

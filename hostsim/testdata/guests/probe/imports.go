@@ -60,6 +60,9 @@ func hSetShared(k ptr, kn uint32, v ptr, vn, cas uint32) uint32
 //go:wasmimport env proxy_register_shared_queue
 func hRegisterQueue(k ptr, kn uint32, id ptr) uint32
 
+//go:wasmimport env proxy_http_call
+func hHTTPCall(u ptr, un uint32, h ptr, hn uint32, b ptr, bn uint32, t ptr, tn uint32, timeout uint32, id ptr) uint32
+
 //go:wasmimport env proxy_send_local_response
 func hSendLocal(status uint32, d ptr, dn uint32, b ptr, bn uint32, h ptr, hn uint32, grpc uint32) uint32
 

@@ -133,6 +133,11 @@ func responseBody(id, n, eos uint32) uint32 { return run("response_body", id, 0,
 //go:wasmexport proxy_on_response_trailers
 func responseTrailers(id, n uint32) uint32 { return run("response_trailers", id, 0, n) }
 
+//go:wasmexport proxy_on_http_call_response
+func httpCallResponse(id, call, n, body, trailers uint32) {
+	run("http_call_response", id, 0, call, n, body, trailers)
+}
+
 //go:wasmexport proxy_on_log
 func onLog(id uint32) { run("log", id, 0) }
 

@@ -119,6 +119,12 @@ func init() {
 			h := encode(a[2:])
 			return num(hSendLocal(number(a[0]), nil, 0, str(a[1]), size(a[1]), str(h), size(h), 0xffffffff))
 		},
+		"httpcall": func(a []string) string {
+			var id uint32
+			h := encode(a[3:])
+			st := hHTTPCall(str(a[0]), size(a[0]), str(h), size(h), str(a[2]), size(a[2]), nil, 0, number(a[1]), ptr(&id))
+			return result(st, num(id))
+		},
 		"continue":  func(a []string) string { return num(hContinue(number(a[0]))) },
 		"close":     func(a []string) string { return num(hClose(number(a[0]))) },
 		"tickevery": func(a []string) string { return num(hSetTick(number(a[0]))) },

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ask sends one turn of a session, whatever its reason, and expects 200 from the
+// replica that the plugin names.
+func (g *gateway) ask(t *testing.T, id string) reply {
+	t.Helper()
+	g.opened(id)
+	r, err := g.client.send(t.Context(), http.MethodPost, chatPath, strings.NewReader("{}"), "X-Session-ID", id)
+	if err != nil || r.Status != 200 || r.Served != r.Chosen {
+		g.complain(t, "turn of %s: status %d by %q, chosen %q (%s), %v", id, r.Status, r.Served, r.Chosen, r.Reason, err)
+	}
+	return r
+}
+
+// spreads expects that as many of twelve new sessions go to each replica, in the
+// order of g.replicas. Both workers place some.
+func (g *gateway) spreads(t *testing.T, when string, want ...int) {
+	t.Helper()
+	if got := g.placeTwelve(t); !slices.Equal(got, want) {
+		t.Errorf("%s: new sessions per replica %v, want %v", when, got, want)
+	}
+}
+
+// joins expects that the replica, which has fewer sessions than the others, gets
+// more of twelve new ones: up to twice its fair share.
+func (g *gateway) joins(t *testing.T, when string, replica int) {
+	t.Helper()
+	if got := g.placeTwelve(t); got[replica] < 5 || got[replica] > 8 {
+		t.Errorf("%s: new sessions per replica %v, want 5 to 8 on replica %d", when, got, replica)
+	}
+}
+
+func (g *gateway) placeTwelve(t *testing.T) []int {
+	t.Helper()
+	ids := newIDs(12)
+	served := map[string]string{}
+	for _, id := range ids {
+		g.client.http.CloseIdleConnections()
+		served[id] = g.ask(t, id).Served
+	}
+	g.release(t, ids...)
+	return g.spread(served)
+}
+
+// stayHome expects a turn of every session at its replica.
+func (g *gateway) stayHome(t *testing.T, when string, homes map[string]string) {
+	t.Helper()
+	for id, home := range homes {
+		if r := g.ask(t, id); r.Served != home || r.Reason != "pinned" {
+			g.complain(t, "%s: session %s of %s is %s on %s", when, id, home, r.Reason, r.Served)
+		}
+	}
+}
+
+// Envoy learns of a replica, loses it and learns of it again; so does the plugin,
+// and nobody else's sessions move.
+func TestDiscoveryFindsLosesAndRefinds(t *testing.T) {
+	each(t, discovered, func(t *testing.T, g *gateway) {
+		b, c := g.replicas[1].Addr, g.replicas[2].Addr
+		defer g.list(t, nil)
+		g.list(t, map[string]string{c: notListed})
+		homes := g.turns(t, newIDs(12), "placed")
+		if got := g.spread(homes); !slices.Equal(got, []int{6, 6, 0}) {
+			t.Errorf("sessions per replica %v, want 6/6/0", got)
+		}
+		g.list(t, nil)
+		g.joins(t, "found", 2)
+		g.stayHome(t, "found", homes)
+
+		g.list(t, map[string]string{b: notListed})
+		for id, home := range homes {
+			r := g.ask(t, id)
+			if home == b && (r.Reason != "failover_removed" || r.Served == b) || home != b && (r.Served != home || r.Reason != "pinned") {
+				g.complain(t, "lost: session of %s is %s on %s", home, r.Reason, r.Served)
+			}
+			homes[id] = r.Served
+		}
+		if got := g.spread(homes); !slices.Equal(got, []int{6, 0, 6}) {
+			t.Errorf("lost: sessions per replica %v, want 6/0/6", got)
+		}
+		// Longer than the grace in which the address would be the same replica.
+		time.Sleep(2 * time.Second)
+		g.list(t, nil)
+		g.stayHome(t, "found again", homes)
+		g.joins(t, "found again", 1)
+	})
+}
+
+// Envoy's view of a replica's health reaches the plugin.
+func TestDiscoveredHealth(t *testing.T) {
+	each(t, discovered, func(t *testing.T, g *gateway) {
+		a := g.replicas[0].Addr
+		defer g.list(t, nil)
+		g.list(t, nil)
+		homes := g.turns(t, newIDs(12), "placed")
+		g.list(t, map[string]string{a: "DRAINING"})
+		g.stayHome(t, "draining", homes)
+		g.spreads(t, "draining", 0, 6, 6)
+
+		g.list(t, map[string]string{a: "UNHEALTHY"})
+		for id, home := range homes {
+			r := g.ask(t, id)
+			if home == a && (r.Reason != "failover_unhealthy" || r.Served == a) || home != a && (r.Served != home || r.Reason != "pinned") {
+				g.complain(t, "unhealthy: session of %s is %s on %s", home, r.Reason, r.Served)
+			}
+			homes[id] = r.Served
+		}
+		g.list(t, nil)
+		g.stayHome(t, "well again", homes)
+		g.joins(t, "well again", 0)
+
+		all := map[string]string{}
+		for _, r := range g.replicas {
+			all[r.Addr] = "UNHEALTHY"
+		}
+		g.list(t, all)
+		g.stayHome(t, "all unhealthy", homes)
+	})
+}
+
+// The admin interface is not there: the replicas stay as they are, routing goes
+// on, and what has happened meanwhile is learnt afterwards. One worker asks.
+func TestDiscoveryWithoutTheAdminInterface(t *testing.T) {
+	each(t, discovered, func(t *testing.T, g *gateway) {
+		d, c := g.discovery, g.replicas[2].Addr
+		defer g.list(t, nil)
+		g.list(t, nil)
+		homes := g.turns(t, newIDs(12), "placed")
+		failed, asked, since := g.counts(t)[statDiscovery], d.asked.Load(), time.Now()
+		time.Sleep(3 * time.Second)
+		if n, most := d.asked.Load()-asked, int64(time.Since(since)/(500*time.Millisecond))+2; n < 2 || n > most {
+			t.Errorf("asked %d times, at most %d are one worker's", n, most)
+		}
+		d.close()
+		until(t, "failures to be counted", func() (bool, string) {
+			n := g.counts(t)[statDiscovery] - failed
+			return n >= 3, fmt.Sprint(n)
+		})
+		g.stayHome(t, "without", homes)
+		g.spreads(t, "without", 4, 4, 4)
+		if err := d.open(d.addr); err != nil {
+			t.Fatal(err)
+		}
+		g.list(t, map[string]string{c: "DRAINING"})
+		g.stayHome(t, "afterwards", homes)
+		g.spreads(t, "afterwards", 6, 6, 0)
+	})
+}

@@ -1,0 +1,53 @@
+package abi
+
+import (
+	"unsafe"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+)
+
+//go:wasmimport env proxy_http_call
+//go:noescape
+func hostHTTPCall(cluster unsafe.Pointer, clusterSize uint32, headers unsafe.Pointer, headersSize uint32, body unsafe.Pointer, bodySize uint32, trailers unsafe.Pointer, trailersSize, timeout uint32, call unsafe.Pointer) uint32
+
+// HTTPGet asks an upstream cluster of the gateway for a path, in the name of the
+// plugin context whose callback runs, which must be an HTTPCaller to hear the
+// answer. The host answers 504 itself after timeout ms. It takes the place of the
+// SDK's DispatchHttpCall, which needs a host call more and a table of callbacks.
+// Errors: types.ErrorStatusBadArgument if there is no such cluster,
+// types.ErrorInternalFailure.
+func HTTPGet(cluster, path string, timeout uint32) (call uint32, err error) {
+	headers := appendHeaders(nil, [2]string{":method", "GET"}, [2]string{":path", path}, [2]string{":authority", cluster})
+	var id uint32
+	status := hostHTTPCall(unsafe.Pointer(unsafe.StringData(cluster)), uint32(len(cluster)),
+		unsafe.Pointer(unsafe.SliceData(headers)), uint32(len(headers)), nil, 0, nil, 0, timeout, unsafe.Pointer(&id))
+	if status == 2 {
+		return 0, types.ErrorStatusBadArgument
+	}
+	return id, statusError(status)
+}
+
+// HTTPCallHeaders returns the headers of the answer that OnHTTPCallResponse tells
+// of.
+func HTTPCallHeaders() Headers { return headerMap(6) }
+
+// HTTPCallBody returns the first size bytes of its body.
+func HTTPCallBody(size int) []byte {
+	var at, n uint32
+	const httpCallResponseBody = 4
+	if hostGetBuffer(httpCallResponseBody, 0, uint32(size), unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
+		return nil
+	}
+	address := uintptr(at)
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), n)
+}
+
+//go:wasmexport proxy_on_http_call_response
+func onHTTPCallResponse(contextID, call, headers, bodySize, trailers uint32) {
+	begin()
+	defer recovered("proxy_on_http_call_response", contextID)
+	inject("proxy_on_http_call_response")
+	if p, ok := plugins[contextID].(HTTPCaller); ok {
+		p.OnHTTPCallResponse(call, int(headers), int(bodySize))
+	}
+}
