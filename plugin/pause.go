@@ -13,8 +13,8 @@ type sessionKey struct {
 	ok      bool
 }
 
-// pause is a request that waits for its body, or a release that is answered at the
-// end of its body. Of the body nothing is kept but what is found in it.
+// pause is a request that waits for its body, or one that the plugin itself
+// answers, at the end of its body. Of the body nothing is kept but what is found in it.
 type pause struct {
 	pool    *pool
 	session sessionKey
@@ -27,7 +27,7 @@ type pause struct {
 	// decision is there before the whole body if decided.
 	decision policy.Decision
 	decided  bool
-	// reply answers a release; its status is 0 in any other request.
+	// reply answers such a request; its status is 0 in any other.
 	reply localReply
 	// read is the number of bytes read.
 	read int
@@ -78,8 +78,8 @@ func (t *turn) waits(p *pool, r *request, s sessionKey, now int64) bool {
 	return true
 }
 
-// holdReply keeps the answer to a release until its body has ended: one that comes
-// earlier costs the client its connection. It reports whether the release waits.
+// holdReply keeps the plugin's own answer until the request's body has ended: one
+// that comes earlier costs the client its connection. It reports whether it waits.
 func (t *turn) holdReply(r *request, a localReply) bool {
 	f := t.filter
 	if !f.mayPause() {

@@ -4,9 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
-	"github.com/tidwall/gjson"
-
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -167,30 +164,4 @@ func equal(a, b string) bool {
 		differ |= a[i] ^ b[i]
 	}
 	return differ == 0
-}
-
-// localReply is an answer in the gateway's place.
-type localReply struct {
-	status  uint32
-	body    string
-	headers [][2]string
-	// unnamed says that the request has named no session so far.
-	unnamed bool
-}
-
-func refusal(status uint32, why string) localReply {
-	return localReply{status: status, body: `{"status":"error","error":"` + why + `"}`}
-}
-
-func released(ids string) localReply {
-	body := append([]byte(`{"status":"ok","session_id":`), gjson.AppendJSONString(nil, ids)...)
-	return localReply{status: 200, body: string(body) + "}"}
-}
-
-// send gives the answer. It is the last thing that a callback does with a request.
-func (a localReply) send() {
-	headers := append(a.headers, [2]string{"content-type", "application/json"})
-	if err := proxywasm.SendHttpResponse(a.status, headers, []byte(a.body+"\n"), -1); err != nil {
-		proxywasm.LogError("pinwheel: the gateway refused a local reply: " + err.Error())
-	}
 }

@@ -35,8 +35,7 @@ func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 	f.served = true
 	r := &f.request
 	r.read(&f.names)
-	if query, ok := f.isRelease(r.path); ok {
-		a := f.release(r, query)
+	if a, ok := f.answer(r); ok {
 		if end || !t.holdReply(r, a) {
 			a.send()
 		}
@@ -70,6 +69,17 @@ func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 	}
 	t.route(p, key, keyed, p.decide(key, keyed, refused, nil, now), now)
 	return types.ActionContinue
+}
+
+// answer returns the answer to a request that the plugin itself serves.
+func (f *filter) answer(r *request) (a localReply, ok bool) {
+	if query, ok := f.isRelease(r.path); ok {
+		return f.release(r, query), true
+	}
+	if action, query, ok := f.isAdmin(r.path); ok {
+		return f.admin(r, action, query), true
+	}
+	return a, false
 }
 
 // route sends the request where the decision says.
