@@ -121,9 +121,8 @@ func (x *prefixes) shard(index uint32) (prefixShard, bool) {
 		return prefixShard{}, false
 	}
 	s := prefixShard{index, value, cas}
-	if !s.value.Valid() {
+	if !s.value.Valid() { // and so empty to all that follows
 		x.stats.faults[faultSchema]++
-		s.value = nil
 	}
 	x.read = append(x.read, s)
 	return s, true

@@ -84,7 +84,7 @@ func TestWorkersShareOneIndex(t *testing.T) {
 					s.adopt(now, 0)
 				}
 			default:
-				prompt := promptWith(part(uint64(rng.IntN(4)), 500+rng.IntN(6)*500), part(uint64(10+rng.IntN(20)), rng.IntN(3000)))
+				prompt := promptWith(part(uint64(rng.IntN(4)), 280+rng.IntN(6)*500), part(uint64(10+rng.IntN(20)), rng.IntN(3000)))
 				got, ok := s.turn(key, prompt, now)
 				want := pool.Turn(key, prompt, now)
 				if want.Panic = false; !ok || got != want {
@@ -121,9 +121,11 @@ func indexSize(data *memoryData) (entries, size int) {
 func TestRacingPromptsAreRecorded(t *testing.T) {
 	for seed := range uint64(300) {
 		data := newMemoryData()
+		var stores []*store
 		var workers []func()
 		for w := range 3 {
 			s := openCacheAware(t, data, addresses(3), 40)
+			stores = append(stores, s)
 			workers = append(workers, func() {
 				for i := range 6 {
 					key, prompt := keyOf(fmt.Sprint(w, i)), promptWith(part(1, 1000), part(uint64(10+w), 300))
@@ -138,6 +140,11 @@ func TestRacingPromptsAreRecorded(t *testing.T) {
 			kill = func(r *rand.Rand) bool { return r.IntN(100) == 0 }
 		}
 		interleave(data, seed, kill, workers...)
+		for _, s := range stores {
+			if s.stats.faults != [numFaults]uint64{} {
+				t.Errorf("seed %d: faults %v", seed, s.stats.faults)
+			}
+		}
 		s := openCacheAware(t, data, addresses(3), 40)
 		if kill == nil {
 			mustBalance(t, data, s, fmt.Sprint("seed ", seed))

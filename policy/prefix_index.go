@@ -52,9 +52,9 @@ func (m *PrefixMatch) add(id uint32, r *Replicas) {
 // have one layout.
 //
 // Each prefix of a prompt has its own shard, by its hash. A prompt is looked up
-// from its longest prefix down to the first that is known, in as many reads, and
-// recorded in a read and a write for each: 33 at most, 26 for 48 KB, 8 for 1 KB,
-// and only for a session's first turn. Several prefixes in one shard would be
+// from its longest prefix down to the first that is known, and recorded in all:
+// in a read and a write for each of 33 at most, 27 for 64 KB, 8 for 1 KB, and
+// only for a session's first turn. Several prefixes in one shard would be
 // cheaper, but what many prompts have in common would name the shard of all that
 // tells them apart, and they would push each other out of it. A binary search
 // would read less, but not find what stands above a prefix that was pushed out.
