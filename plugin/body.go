@@ -40,6 +40,9 @@ const (
 	// atOnce, in ms, is how soon a body that was withheld comes when the request
 	// goes on.
 	atOnce = 20
+	// waitsInAll is the number of body.wait that a request waits at most however
+	// slowly its body comes: a few clients must not keep all others from waiting.
+	waitsInAll = 10
 	// bodyPiece is how much of a body is read at a time: a larger piece might not
 	// fit into the memory that is used again for every callback.
 	bodyPiece = 16 << 10
@@ -177,9 +180,10 @@ func (f *filter) answerRelease(w *pause) {
 // resumeLate lets those requests go on whose bodies have not come in time.
 func (f *filter) resumeLate(now int64) {
 	resumed := false
+	wait := f.config.Body.Wait.Milliseconds()
 	for i := 0; i < len(f.paused); {
 		t := f.paused[i]
-		if now-t.pause.heard < f.config.Body.Wait.Milliseconds() {
+		if now-t.pause.heard < wait && now-t.pause.began < waitsInAll*wait {
 			i++
 			continue
 		}
