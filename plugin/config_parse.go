@@ -247,6 +247,7 @@ func (d *decoder) health(c *HealthConfig, path string, v gjson.Result) {
 		{"max_cooldown", func(p string, v gjson.Result) {
 			d.duration(&c.MaxCooldown, p, v, 100*time.Millisecond, 24*time.Hour)
 		}},
+		{"statuses", func(p string, v gjson.Result) { d.statuses(&c.Statuses, p, v) }},
 	})
 	if c.MaxCooldown < c.Cooldown {
 		d.fail(path+".max_cooldown", c.MaxCooldown.String()+" is less than the cooldown", c.Cooldown.String()+" or more")

@@ -41,7 +41,7 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 			{"name": "b", "cluster": "vllm-b", "policy": "random", "replicas": []}],
 		"policy": "consistent_hash", "consistent_hash": {"load_factor": 0},
 		"cache_aware": {"cache_threshold": 0.5, "balance_abs_threshold": 0, "balance_rel_threshold": 1, "max_prefixes": 9},
-		"health": {"failures": 0, "cooldown": "1s", "max_cooldown": "1m"},
+		"health": {"failures": 0, "cooldown": "1s", "max_cooldown": "1m", "statuses": [429, "5xx"]},
 		"body": {"max_bytes": 2048, "wait": "50ms"},
 		"session": {"headers": ["X-My-Session"], "body": ["metadata.session_id", "a\\.b.1"], "preset": "agents", "scope_headers": ["X-Tenant"],
 			"idle_timeout": "90s", "max_sessions": 7, "max_id_bytes": 8},
@@ -58,7 +58,7 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 	if c.CacheAware != (CacheAwareConfig{0.5, 0, 1, 9}) {
 		t.Errorf("cache_aware: %+v", c.CacheAware)
 	}
-	if c.Health != (HealthConfig{0, time.Second, time.Minute}) {
+	if c.Health != (HealthConfig{0, time.Second, time.Minute, statuses{}.with(429, 429).with(500, 599)}) {
 		t.Errorf("health: %+v", c.Health)
 	}
 	if len(c.Pools) != 2 || c.Pools[1].Cluster != "vllm-b" || len(c.Pools[1].Members) != 0 {
@@ -127,6 +127,8 @@ var refused = []struct{ config, says string }{
 	{`{"replicas":["10.0.0.1:1"],"policy":"sticky"}`, "; allowed: sticky_least_loaded, consistent_hash, cache_aware, least_loaded, power_of_two, round_robin, random"},
 	{`{"replicas":["10.0.0.1:1"],"health":{"failures":-1}}`, "health.failures: -1 is out of range; allowed: a whole number from 0 to 1000"},
 	{`{"replicas":["10.0.0.1:1"],"health":{"cooldown":10}}`, "health.cooldown: 10 is no duration in range"},
+	{`{"replicas":["10.0.0.1:1"],"health":{"statuses":["5xx",302]}}`, `health.statuses[1]: 302 is no status of a failure; allowed: a number from 400 to 599, "4xx" or "5xx"`},
+	{`{"replicas":["10.0.0.1:1"],"health":{"statuses":["429"]}}`, `health.statuses[0]: "429" is no status of a failure`},
 	{`{"replicas":["10.0.0.1:1"],"health":{"max_cooldown":"25h"}}`, `health.max_cooldown: "25h" is no duration in range`},
 	{`{"replicas":["10.0.0.1:1"],"health":{"cooldown":"10m"}}`, "health.max_cooldown: 5m0s is less than the cooldown; allowed: 10m0s or more"},
 	{`{"replicas":["10.0.0.1:1"],"policy":"least_loded"}`, `policy: "least_loded" is an unknown value; did you mean "least_loaded"?`},

@@ -7,8 +7,8 @@ import (
 
 // answer is how a turn went, as the response's headers tell.
 type answer struct {
-	// failed says that the status is 5xx. That is what the gateway answers, too,
-	// when it reached no replica in time.
+	// failed says that the status is one of a failure. The gateway answers with 5xx,
+	// too, when it reached no replica in time.
 	failed bool
 	// retried says that the host that answered was not the first that was asked.
 	retried bool
@@ -34,7 +34,7 @@ func (t *turn) readAnswer() (a answer) {
 		case !ok:
 			return a
 		case name == ":status":
-			a.failed = len(value) == 3 && value[0] == '5'
+			a.failed = t.filter.config.Health.Statuses.has(value)
 		case name == "x-envoy-attempt-count":
 			a.retried = value != "1"
 		}

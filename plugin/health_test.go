@@ -64,6 +64,31 @@ func TestStatusesThatAreFailures(t *testing.T) {
 	}
 }
 
+// A session leaves a replica that keeps refusing it, once, where configuration
+// says that such answers are failures (diegosouzapw/OmniRoute#6219).
+func TestStatusesAreConfigured(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+`,"health":{"statuses":[429,"5xx"]}`)
+	home := replicaOf(g.answered(0, "s", told{status: 200}))
+	for range 3 {
+		g.answered(0, "s", told{status: 400}) // bad input is the client's
+	}
+	for range 3 {
+		if got := replicaOf(g.answered(0, "s", told{status: 429})); got != home {
+			t.Errorf("went to %s before the third refusal", got)
+		}
+	}
+	other := replicaOf(g.answered(0, "s", told{status: 200}))
+	if other == home {
+		t.Error("the session stays where it is refused")
+	}
+	if got := replicaOf(g.answered(0, "s", told{status: 200})); got != other {
+		t.Error("the session moved twice")
+	}
+	if got := replicaOf(g.answered(0, "new", told{status: 200})); got != other {
+		t.Errorf("a new session went to %s", got)
+	}
+}
+
 // What a later filter answers, or the gateway without having asked a host, says
 // nothing of the replica.
 func TestAnswersOfOthersAreNoFailures(t *testing.T) {

@@ -6,9 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
 var update = flag.Bool("update", false, "rewrite README's configuration table from the schema")
@@ -53,6 +57,54 @@ func TestReadmeTellsThePolicies(t *testing.T) {
 		if !strings.Contains(section, "`"+name+"`") {
 			t.Errorf("README's section on policies lacks %s", name)
 		}
+	}
+}
+
+// README's tables have every reason, every metric and every kind of error, and the
+// page about decisions every reason and policy.
+func TestPagesTellReasonsAndMetrics(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	readme, page := read("../README.md"), read("../docs/why-this-replica.md")
+	has := func(where, text, word string) {
+		t.Helper()
+		if !strings.Contains(text, word) {
+			t.Errorf("%s lacks %s", where, word)
+		}
+	}
+	for i := range policy.NumReasons {
+		name := "`" + policy.Reason(i).String() + "`"
+		has("README.md", readme, name)
+		has("docs/why-this-replica.md", page, name)
+	}
+	for _, name := range policyNames {
+		has("docs/why-this-replica.md", page, "`"+name+"`")
+	}
+	for _, kind := range faultNames {
+		has("README.md", readme, kind)
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := map[string]bool{}
+	for _, name := range sources {
+		if !strings.HasSuffix(name, "_test.go") {
+			for _, m := range regexp.MustCompile(`"pinwheel_[a-z_]+`).FindAllString(read(name), -1) {
+				metrics[m[1:]] = true
+			}
+		}
+	}
+	if len(metrics) < 10 {
+		t.Fatalf("found %d metrics in the sources", len(metrics))
+	}
+	for m := range metrics {
+		has("README.md", readme, "`"+m+"{")
 	}
 }
 

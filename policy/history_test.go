@@ -12,8 +12,9 @@ import (
 // step is one thing that happens to a pool; a history is data, so that a failing
 // one can be shortened.
 type step struct {
-	op      string // turn keyless finish advance sweep forget apply fail ok begin end
+	op      string // turn keyless finish follow advance sweep forget apply fail ok begin end
 	name    string // of the session or the replica
+	to      string // the replica that is followed to
 	blocks  int    // of the prompt: three digits, one for each of its parts
 	ms      int64  // how far to advance; for fail and ok how long ago the turn began
 	members []policy.Member
@@ -25,6 +26,8 @@ func (s step) String() string {
 		return fmt.Sprintf("advance %d", s.ms)
 	case "turn":
 		return fmt.Sprintf("turn %s with prompt %d", s.name, s.blocks)
+	case "follow":
+		return fmt.Sprintf("follow %s to %s", s.name, s.to)
 	case "fail", "ok":
 		return fmt.Sprintf("%s %s, begun %d ago", s.op, s.name, s.ms)
 	case "apply":
@@ -61,8 +64,10 @@ func randomStep(r *rand.Rand, members []policy.Member) step {
 	session := fmt.Sprint("s", r.IntN(propertySessions))
 	replica := string(rune('a' + r.IntN(7)))
 	switch n := r.IntN(100); {
-	case n < 48:
+	case n < 45:
 		return step{op: "turn", name: session, blocks: r.IntN(300)}
+	case n < 48:
+		return step{op: "follow", name: session, to: replica}
 	case n < 54:
 		return step{op: "keyless"}
 	case n < 62:

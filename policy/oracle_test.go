@@ -326,15 +326,36 @@ func (o *oracle) verdict(p *oraclePin, now int64) policy.Reason {
 	if now >= p.seen+o.timeout {
 		return policy.Expired
 	}
-	c := o.byID(p.replica)
-	switch {
-	case c == nil:
+	if o.byID(p.replica) == nil {
 		return policy.FailoverRemoved
-	case o.panics(now), c.member.State == policy.Active && c.length == 0,
-		c.member.State == policy.Draining && (c.length == 0 || c.ready() <= now):
+	}
+	if o.keeps(p.replica, now) {
 		return policy.Pinned
 	}
 	return policy.FailoverUnhealthy
+}
+
+// keeps reports that sessions stay on the replica of that id.
+func (o *oracle) keeps(id uint32, now int64) bool {
+	c := o.byID(id)
+	return c != nil && (o.panics(now) || c.member.State == policy.Active && c.length == 0 ||
+		c.member.State == policy.Draining && (c.length == 0 || c.ready() <= now))
+}
+
+// follow moves a session to the replica of that id, if its own keeps none and that
+// one does.
+func (o *oracle) follow(session string, id uint32, now int64) bool {
+	p := o.pinOf(session)
+	if p == nil || o.keeps(p.replica, now) || !o.keeps(id, now) {
+		return false
+	}
+	c := o.byID(id)
+	o.try(c, now)
+	o.placements = append(o.placements, id)
+	o.pins = append(o.pins, oraclePin{session, id, now})
+	o.settle(c)
+	o.drop(func(q oraclePin) bool { return q.session != session || q.replica == id })
+	return true
 }
 
 func (o *oracle) turn(session, prompt string, now int64) policy.Decision {

@@ -106,7 +106,8 @@ func replay(rules rules, steps []step, seen map[policy.Decision]int) error {
 	x := newPair(rules, chosen)
 	w := watch{pool: x.pool, turns: map[string]turn{}}
 	for _, s := range steps {
-		if got, want := x.do(s); got != want {
+		got, want := x.do(s)
+		if got != want {
 			return fmt.Errorf("%v: got %v, the oracle says %v", s, got, want)
 		} else if d, ok := got.(policy.Decision); ok {
 			seen[policy.Decision{Reason: d.Reason, Panic: d.Panic}]++
@@ -116,7 +117,7 @@ func replay(rules rules, steps []step, seen map[policy.Decision]int) error {
 				}
 			}
 		}
-		if s.op == "finish" {
+		if s.op == "finish" || s.op == "follow" && got == true {
 			delete(w.turns, s.name)
 		}
 		if err := invariants(x.pool, x.oracle); err != nil {
@@ -152,6 +153,9 @@ func (x *pair) do(s step) (got, want any) {
 		return p.Unrecorded(policy.Key{}, policy.Keyless, now), o.unrecorded("", policy.Keyless, now)
 	case "finish":
 		return p.Finish(key(s.name)), o.finish(s.name)
+	case "follow":
+		id := idOf(&p.Replicas, s.to)
+		return p.Follow(key(s.name), id, now), o.follow(s.name, id, now)
 	case "advance":
 		x.now += s.ms
 	case "sweep":

@@ -45,6 +45,8 @@ type part struct {
 	end     bool
 	err     error
 	flags   int64 // of the error: what the property response.flags answers
+	// attempts is the number of hosts that were asked.
+	attempts int
 }
 
 func newExchange(g *Gateway, w http.ResponseWriter, r *http.Request) *exchange {
@@ -183,7 +185,7 @@ func (x *exchange) refuse(p part) (bool, hostsim.EndReason) {
 	x.filter.SetProperty("response.flags", hostsim.PropertyInt(p.flags))
 	body := p.err.Error() + "\n"
 	step, _ := x.filter.ResponseHeaders(hostsim.Headers{{":status", "503"}, {"content-type", "text/plain"},
-		{"content-length", strconv.Itoa(len(body))}}, false)
+		{"content-length", strconv.Itoa(len(body))}, {attemptCount, strconv.Itoa(p.attempts)}}, false)
 	if over, reason := x.response(step); over {
 		return over, reason
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,7 +55,11 @@ func TestUnknownTargetsGoRoundRobin(t *testing.T) {
 // A host that takes no connection costs the request nothing but the next attempt; its body arrives whole.
 func TestConnectFailureGoesToTheNextEntry(t *testing.T) {
 	dead1, dead2 := closedPort(t), closedPort(t)
-	b, c := backend(t, "b", echo), backend(t, "c", echo)
+	own := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(attemptCount, "77") // of a gateway behind this one
+		echo(w, r)
+	}
+	b, c := backend(t, "b", own), backend(t, "c", own)
 	s := start(t, hostsim.Config{}, Config{Clusters: []Cluster{{Name: "llm", Hosts: []string{dead1, dead2, b, c}}}})
 	body := strings.Repeat("0123456789", 20_000)
 	bothProtocols(t, func(t *testing.T, cl *http.Client) {
@@ -62,6 +67,9 @@ func TestConnectFailureGoesToTheNextEntry(t *testing.T) {
 			resp, text := do(t, cl, request(t, "POST", s.url, body, "x-pick", pick))
 			if got := resp.Header.Get("x-backend"); resp.StatusCode != 200 || got != want || text != body {
 				t.Errorf("pick %s: %d from %q with %d bytes, want %q", pick, resp.StatusCode, got, len(text), want)
+			}
+			if got, want := resp.Header.Values(attemptCount), strconv.Itoa(strings.Count(pick, ",")+1); len(got) != 1 || got[0] != want {
+				t.Errorf("pick %s: %q attempts, want %s", pick, got, want)
 			}
 			if got := resp.Header.Get("x-upstream"); !strings.HasSuffix(pick, got) {
 				t.Errorf("pick %s: the plugin read upstream.address %q", pick, got)
@@ -79,8 +87,8 @@ func TestNobodyToConnectTo(t *testing.T) {
 	} {
 		r := request(t, "POST", s.url, "body")
 		r.Host = host
-		if resp, text := do(t, client(t, false), r); resp.StatusCode != 503 || text == "" {
-			t.Errorf("%s: %d %q, want 503 with a reason", host, resp.StatusCode, text)
+		if resp, text := do(t, client(t, false), r); resp.StatusCode != 503 || text == "" || resp.Header.Get(attemptCount) != map[string]string{"dead": "1", "none": "0"}[host] {
+			t.Errorf("%s: %d %q, want 503 with a reason, and the number of attempts in %v", host, resp.StatusCode, text, resp.Header)
 		}
 		if got := s.end(); got != want {
 			t.Errorf("%s: the plugin read %q, want %q", host, got, want)

@@ -50,6 +50,7 @@ func (x *exchange) forward(h hostsim.Headers, body *feedReader, answer chan<- pa
 	defer resp.Body.Close()
 	var buffers [2][]byte
 	p := part{headers: responseHeaders(resp), end: resp.Body == http.NoBody}
+	p.headers.Set(attemptCount, strconv.Itoa(failure.attempts))
 	for i := 0; send(p) && !p.end && p.err == nil; i = 1 - i {
 		if buffers[i] == nil {
 			buffers[i] = make([]byte, 32<<10)
@@ -58,7 +59,11 @@ func (x *exchange) forward(h hostsim.Headers, body *feedReader, answer chan<- pa
 	}
 }
 
-// attempt tries the hosts in their order until one answers. What it returns in place of a response says why none did.
+// attemptCount is the response header that tells the plugin, and the client, how many hosts were asked: Envoy's
+// include_attempt_count_in_response.
+const attemptCount = "x-envoy-attempt-count"
+
+// attempt tries the hosts in their order until one answers. The part says how many it asked, and why no one did.
 func (x *exchange) attempt(h hostsim.Headers, body *feedReader) (*http.Response, part) {
 	list := ""
 	if x.gateway.config.Host != nil {
@@ -66,20 +71,21 @@ func (x *exchange) attempt(h hostsim.Headers, body *feedReader) (*http.Response,
 	}
 	failure := part{err: errNoHost, flags: flagNoHost}
 	for i, host := range x.cluster.attempts(list, x.gateway.config.Attempts) {
+		failure.attempts = i + 1
 		x.filter.SetProperty("upstream.address", []byte(host))
 		x.filter.SetProperty("upstream.request_attempt_count", hostsim.PropertyInt(int64(i+1)))
 		request, err := x.requestTo(host, h, body)
 		if err != nil {
-			return nil, part{err: errRequest, flags: flagReset}
+			return nil, part{err: errRequest, flags: flagReset, attempts: i + 1}
 		}
 		resp, err := x.gateway.transport.RoundTrip(request)
 		if err == nil {
-			return resp, part{}
+			return resp, failure
 		}
 		if connect := (*connectError)(nil); !errors.As(err, &connect) || x.ctx.Err() != nil {
-			return nil, part{err: errReset, flags: flagReset}
+			return nil, part{err: errReset, flags: flagReset, attempts: i + 1}
 		}
-		failure = part{err: errConnect, flags: flagConnect}
+		failure = part{err: errConnect, flags: flagConnect, attempts: i + 1}
 	}
 	return nil, failure
 }

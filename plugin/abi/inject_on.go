@@ -2,11 +2,32 @@
 
 package abi
 
-import "github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
+import (
+	"unsafe"
 
-// inject panics in the callback that the shared-data key pinwheel_inject names.
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
+)
+
+// inject panics in the callback that the shared-data key pinwheel_inject names,
+// and ends the VM, past recovery, at a request with the header
+// x-pinwheel-inject: trap.
 func inject(callback string) {
 	if name, _, err := proxywasm.GetSharedData("pinwheel_inject"); err == nil && string(name) == callback {
 		panic("injected")
+	}
+	if callback != "proxy_on_request_headers" {
+		return
+	}
+	const header = "x-pinwheel-inject"
+	headers := RequestHeaders()
+	for {
+		name, value, ok := headers.Next(Lengths(0).With(header))
+		switch {
+		case !ok:
+			return
+		case name == header && value == "trap":
+			end := uintptr(1<<32 - 16)
+			**(**byte)(unsafe.Pointer(&end)) = 1 // beyond the memory: the VM traps
+		}
 	}
 }

@@ -1,16 +1,12 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/build/envoy/wheel"
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
@@ -29,7 +25,7 @@ func TestReadmeCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := strings.Join(shellBlocks(string(page)), "\n")
+	script := strings.Join(envoytest.ShellBlocks(string(page)), "\n")
 	if n := strings.Count(script, "\n"); n < 15 {
 		t.Fatalf("only %d lines of commands found in README.md", n)
 	}
@@ -75,8 +71,37 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// The front page's configuration and commands run as printed, but for the ports
-// and where the configuration is saved.
+// The front page's excerpt stands in the configuration, line by line.
+func TestFrontPageExcerpt(t *testing.T) {
+	root, err := envoytest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	excerpt := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(string(page))
+	if len(excerpt) != 2 {
+		t.Fatal("README.md has no excerpt")
+	}
+	rest := string(config)
+	for line := range strings.Lines(excerpt[1]) {
+		line, _, _ = strings.Cut(line, "  #")
+		line = strings.TrimRight(line, " \n")
+		at := strings.Index(rest, line)
+		if at < 0 {
+			t.Fatalf("envoy.yaml has no line %q after the lines before it", line)
+		}
+		rest = rest[at+len(line):]
+	}
+}
+
+// The front page's commands run as printed, but for the ports.
 func TestFrontPageCommands(t *testing.T) {
 	root, err := envoytest.Root()
 	if err != nil {
@@ -89,10 +114,9 @@ func TestFrontPageCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(string(page))
-	blocks := shellBlocks(string(page))
-	if len(config) != 2 || len(blocks) != 1 {
-		t.Fatalf("README.md has %d configurations and %d blocks of commands, want one each", len(config)/2, len(blocks))
+	blocks := envoytest.ShellBlocks(string(page))
+	if len(blocks) != 1 {
+		t.Fatalf("README.md has %d blocks of commands, want one", len(blocks))
 	}
 	bin, err := wheel.Find(t.Context(), versions()[len(versions())-1])
 	if err != nil {
@@ -100,13 +124,17 @@ func TestFrontPageCommands(t *testing.T) {
 	}
 	dir := t.TempDir()
 	movePorts := otherPorts(t)
+	config, err := os.ReadFile(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	saved := filepath.Join(dir, "envoy.yaml")
-	if err := os.WriteFile(saved, []byte(movePorts(config[1])), 0o644); err != nil {
+	if err := os.WriteFile(saved, []byte(movePorts(string(config))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	script := strings.NewReplacer(
 		"make wasm", ":",
-		"-c envoy.yaml", "-c "+saved+" --disable-hot-restart",
+		"-c examples/envoy/envoy.yaml", "-c "+saved+" --disable-hot-restart",
 		"dist/replicas &", filepath.Join(dir, "replicas")+movePorts(" 127.0.0.1:8001 127.0.0.1:8002 127.0.0.1:8003 &"),
 		"dist/replicas", filepath.Join(dir, "replicas"),
 	).Replace(movePorts(blocks[0]))
@@ -134,15 +162,6 @@ func saidOf(out, prefix string) []string {
 	return rest
 }
 
-// shellBlocks returns the fenced blocks marked exactly "sh".
-func shellBlocks(page string) []string {
-	var blocks []string
-	for _, m := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
-		blocks = append(blocks, m[1])
-	}
-	return blocks
-}
-
 // otherPorts returns a function that moves all of the example's ports to free
 // ones.
 func otherPorts(t *testing.T) func(string) string {
@@ -160,41 +179,22 @@ func otherPorts(t *testing.T) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// runScript runs sh -eu and ends everything that it started, in a process group
-// of their own, whatever happens.
+// runScript runs the commands in dir and returns what they print.
 func runScript(t *testing.T, dir, script string, env ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 10 * time.Second
-	out, err := cmd.CombinedOutput()
-	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	}
+	out, err := envoytest.RunScript(t.Context(), dir, script, env...)
 	if err != nil {
 		t.Fatalf("the commands failed: %v\n%s", err, out)
 	}
-	return string(out)
+	return out
 }
 
-// withCurl returns a PATH on which there is a curl: where the machine has none,
-// this test binary stands in for it.
+// withCurl returns a PATH on which there is a curl.
 func withCurl(t *testing.T, dir string) string {
 	t.Helper()
-	path := os.Getenv("PATH")
-	if _, err := exec.LookPath("curl"); err == nil {
-		return path
-	}
-	self, err := os.Executable()
+	path, err := envoytest.PathWithCurl(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(self, filepath.Join(dir, "curl")); err != nil {
-		t.Fatal(err)
-	}
-	return dir + string(os.PathListSeparator) + path
+	return path
 }

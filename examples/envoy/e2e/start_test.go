@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/build/envoy/wheel"
@@ -20,14 +23,14 @@ func start(k kind, version string) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{sessions: map[string]bool{}}
+	g := &gateway{sessions: map[string]bool{}, crashes: k == crashing}
 	port, err := envoytest.FreePort()
 	if err != nil {
 		return nil, err
 	}
 	g.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	g.client = newClient(g.addr)
-	text, err := g.adapt(port)
+	text, err := g.adapt(k, port)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +62,7 @@ func start(k kind, version string) (*gateway, error) {
 
 // adapt opens the replicas and puts their addresses, free ports and the wasm's
 // path in place of those of the user's file.
-func (g *gateway) adapt(port int) (envoytest.Bootstrap, error) {
+func (g *gateway) adapt(k kind, port int) (envoytest.Bootstrap, error) {
 	root, err := envoytest.Root()
 	if err != nil {
 		return "", err
@@ -72,12 +75,24 @@ func (g *gateway) adapt(port int) (envoytest.Bootstrap, error) {
 	if err != nil {
 		return "", err
 	}
+	if k == crashing {
+		if wasm, err = crashingWasm(root); err != nil {
+			return "", err
+		}
+	}
 	if text, err = text.Wasm(wasm); err != nil {
 		return "", err
 	}
 	ports := [][2]int{{10000, port}, {9901, 0}}
+	n, members := 3, 3
+	if k == fleet {
+		n, members = 8, 4
+		if text, err = text.Endpoints(8001, n); err != nil {
+			return "", err
+		}
+	}
 	var addrs []string
-	for i := range 3 {
+	for i := range n {
 		r, err := envoytest.OpenReplica("127.0.0.1:0")
 		if err != nil {
 			return "", err
@@ -93,7 +108,7 @@ func (g *gateway) adapt(port int) (envoytest.Bootstrap, error) {
 			return "", err
 		}
 	}
-	return text.Plugin(func(c map[string]any) { c["replicas"] = addrs })
+	return text.Plugin(func(c map[string]any) { c["replicas"] = addrs[:members] })
 }
 
 // readBodies has the plugin ask bodies for the session, or for the prompt.
@@ -151,3 +166,22 @@ func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, 
 	}
 	return rest, os.WriteFile(g.resources, []byte(resources), 0o644)
 }
+
+// crashingWasm builds the plugin so that a request with the header
+// x-pinwheel-inject: trap ends its VM.
+var crashingWasm = func() func(root string) (string, error) {
+	var once sync.Once
+	var name string
+	var failed error
+	return func(root string) (string, error) {
+		once.Do(func() {
+			name = filepath.Join(root, "dist", "pinwheel-inject.wasm")
+			build := exec.Command("go", "build", "-tags", "pinwheel_inject", "-buildmode=c-shared", "-o", name, "./plugin/wasm")
+			build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOOS=wasip1", "GOARCH=wasm")
+			if text, err := build.CombinedOutput(); err != nil {
+				failed = fmt.Errorf("%v: %w\n%s", build.Args, err, text)
+			}
+		})
+		return name, failed
+	}
+}()

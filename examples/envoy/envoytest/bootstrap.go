@@ -29,6 +29,33 @@ func (b Bootstrap) Port(from, to int) (Bootstrap, error) {
 	return b.swap("port_value: "+strconv.Itoa(from)+"}", "port_value: "+strconv.Itoa(to)+"}")
 }
 
+// Endpoints makes n endpoints, on ports from first on, of those that begin there:
+// the one on port first is repeated, the others of the file are replaced.
+func (b Bootstrap) Endpoints(first, n int) (Bootstrap, error) {
+	lines := strings.SplitAfter(string(b), "\n")
+	begin, end := -1, 0
+	for i, l := range lines {
+		if strings.Contains(l, "- {endpoint: ") {
+			if begin < 0 {
+				begin = i
+			}
+			end = i + 1
+		}
+	}
+	if begin < 0 {
+		return "", fmt.Errorf("%w: no endpoints", ErrBootstrap)
+	}
+	line, all := Bootstrap(strings.TrimSuffix(lines[begin], "\n")+"\n"), ""
+	for i := range n {
+		next, err := line.Port(first, first+i)
+		if err != nil {
+			return "", err
+		}
+		all += string(next)
+	}
+	return Bootstrap(join(lines[:begin]) + all + join(lines[end:])), nil
+}
+
 // Wasm makes the plugin load from the file name.
 func (b Bootstrap) Wasm(name string) (Bootstrap, error) {
 	return b.swap("filename: dist/pinwheel.wasm}", "filename: "+strconv.Quote(name)+"}")

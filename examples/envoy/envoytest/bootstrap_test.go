@@ -29,6 +29,10 @@ static_resources:
 
   clusters:
   - name: vllm
+    endpoints:
+    - {endpoint: {address: {port_value: 8001}}}
+    - {endpoint: {address: {port_value: 8002}}}
+    last: true
 `
 
 func TestBootstrapEdits(t *testing.T) {
@@ -44,6 +48,8 @@ func TestBootstrapEdits(t *testing.T) {
 		}, []string{"value: |\n        {\"debug_headers\":true,\"replicas\":[\"127.0.0.1:8001\"]}\n    - name: router\n"}, nil},
 		{"respelt", func(b Bootstrap) (Bootstrap, error) { return b.Respell(3) },
 			[]string{"          \"replicas\": [\"127.0.0.1:8001\"]\n        }   \n    - name: router"}, nil},
+		{"endpoints", func(b Bootstrap) (Bootstrap, error) { return b.Endpoints(8001, 3) },
+			[]string{"8001}}}\n    - {endpoint: {address: {port_value: 8002}}}\n    - {endpoint: {address: {port_value: 8003}}}\n    last"}, nil},
 		{"without a block", func(b Bootstrap) (Bootstrap, error) { return b.Without("early:") },
 			[]string{"http_filters:", "10000"}, []string{"early", "strip", "mutations"}},
 		{"bodies shown", Bootstrap.ShowBodies, []string{"\n      allow_on_headers_stop_iteration: true\n"}, nil},
@@ -98,7 +104,7 @@ func TestSplitListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(b); strings.Contains(s, "10000") || !strings.Contains(s, `path: "/x/lds.yaml"`) || !strings.HasSuffix(s, "static_resources:\n  clusters:\n  - name: vllm\n") {
+	if s := string(b); strings.Contains(s, "10000") || !strings.Contains(s, `path: "/x/lds.yaml"`) || !strings.Contains(s, "static_resources:\n  clusters:\n  - name: vllm\n") {
 		t.Errorf("bootstrap:\n%s", s)
 	}
 	const head = "resources:\n  - \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n    name: llm\n"

@@ -1,28 +1,42 @@
-package e2e
+package envoytest
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"testing"
 )
 
-// actAsCurl does curl's work when this binary is called by that name, and
-// reports whether it was.
-func actAsCurl() bool {
+// ActAsCurl does curl's work when this binary is called by that name, and exits;
+// else it returns. It is for TestMain of tests that use PathWithCurl.
+func ActAsCurl() {
 	if filepath.Base(os.Args[0]) != "curl" {
-		return false
+		return
 	}
 	os.Exit(curl(os.Args[1:], os.Stdout, os.Stderr))
-	return true
 }
 
-// curl understands as much of curl's command line as the README uses, and
+// PathWithCurl returns a PATH on which there is a curl: where the machine has
+// none, this binary stands in for it by a link in dir.
+func PathWithCurl(dir string) (string, error) {
+	path := os.Getenv("PATH")
+	if _, err := exec.LookPath("curl"); err == nil {
+		return path, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "curl")); err != nil {
+		return "", err
+	}
+	return dir + string(os.PathListSeparator) + path, nil
+}
+
+// curl understands as much of curl's command line as the READMEs use, and
 // refuses the rest. It returns the exit code.
 func curl(args []string, out, errs io.Writer) int {
 	method, url, showHeader, failOnStatus := http.MethodGet, "", false, false
@@ -71,37 +85,4 @@ func curl(args []string, out, errs io.Writer) int {
 	}
 	_, _ = io.Copy(out, res.Body)
 	return 0
-}
-
-func TestCurlStandIn(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/missing" {
-			w.WriteHeader(404)
-		}
-		w.Header().Set("X-Pinwheel-Reason", "placed")
-		fmt.Fprintf(w, "%s %s", r.Method, r.Header.Get("X-Session-ID"))
-	}))
-	defer server.Close()
-	cases := []struct {
-		args []string
-		code int
-		want []string
-	}{
-		{[]string{"-s", server.URL, "-H", "X-Session-ID: a"}, 0, []string{"GET a"}},
-		{[]string{"-si", server.URL}, 0, []string{"HTTP/1.1 200 OK\r\n", "x-pinwheel-reason: placed\r\n", "\r\nGET "}},
-		{[]string{"-s", "-X", "POST", server.URL}, 0, []string{"POST "}},
-		{[]string{"-sf", server.URL + "/missing"}, 22, nil},
-		{[]string{"-o", server.URL}, 2, []string{`unknown argument "-o"`}},
-	}
-	for _, c := range cases {
-		var out bytes.Buffer
-		if code := curl(c.args, &out, &out); code != c.code {
-			t.Errorf("curl %q: exit code %d, want %d", c.args, code, c.code)
-		}
-		for _, w := range c.want {
-			if !strings.Contains(out.String(), w) {
-				t.Errorf("curl %q printed %q, want %q in it", c.args, out.String(), w)
-			}
-		}
-	}
 }
