@@ -18,6 +18,7 @@ type Config struct {
 	Target         TargetConfig
 	Body           BodyConfig
 	Release        ReleaseConfig
+	Admin          AdminConfig
 	Health         HealthConfig
 	ConsistentHash ConsistentHashConfig
 	CacheAware     CacheAwareConfig
@@ -82,6 +83,15 @@ type TargetConfig struct {
 // ReleaseConfig is the endpoint that ends sessions.
 type ReleaseConfig struct {
 	// Path is matched exactly; empty turns the endpoint off.
+	Path         string
+	SecretHeader string
+	// Secret must come in SecretHeader; empty means none is asked for.
+	Secret string
+}
+
+// AdminConfig is the endpoint for operators.
+type AdminConfig struct {
+	// Path is what its paths begin with; empty turns it off.
 	Path         string
 	SecretHeader string
 	// Secret must come in SecretHeader; empty means none is asked for.
@@ -195,6 +205,9 @@ func defaultConfig() Config {
 		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},
 	}
 }
+
+// defaultAdmin is the endpoint where configuration turns it on and says no more.
+var defaultAdmin = AdminConfig{Path: "/pinwheel", SecretHeader: "x-pinwheel-secret"}
 
 // presets are lists of session headers that agents and trainers send today.
 var presets = map[string][]string{

@@ -1,9 +1,6 @@
 package plugin
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -16,16 +13,16 @@ func parseJSON(text []byte) (gjson.Result, error) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		return gjson.Result{}, configError("(whole configuration)", "empty", "a JSON object with \"replicas\" or \"pools\"")
 	}
-	var raw json.RawMessage
-	err := json.Unmarshal(text, &raw)
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		before := string(text[:min(int(syntax.Offset), len(text))])
+	if i := mistake(text); i >= 0 {
+		before := string(text[:i])
 		line := strings.Count(before, "\n") + 1
-		column := max(1, len(before)-strings.LastIndexByte(before, '\n')-1)
-		return gjson.Result{}, configError(fmt.Sprintf("line %d, column %d", line, column), syntax.Error(), "JSON (RFC 8259: no comments, no trailing commas)")
-	}
-	if err != nil {
-		return gjson.Result{}, configError("(whole configuration)", err.Error(), "JSON")
+		column := i - strings.LastIndexByte(before, '\n')
+		wrong := "ends too soon"
+		if i < len(text) {
+			wrong = "unexpected " + strconv.QuoteRune(rune(text[i]))
+		}
+		return gjson.Result{}, configError("line "+strconv.Itoa(line)+", column "+strconv.Itoa(column), wrong,
+			"JSON (RFC 8259: no comments, no trailing commas)")
 	}
 	return gjson.ParseBytes(text), nil
 }

@@ -31,6 +31,7 @@ func ParseConfig(text []byte) (*Config, error) {
 		{"target", func(p string, v gjson.Result) { d.target(&c.Target, p, v) }},
 		{"body", func(p string, v gjson.Result) { d.body(&c.Body, p, v) }},
 		{"release", func(p string, v gjson.Result) { d.release(&c.Release, p, v) }},
+		{"admin", func(p string, v gjson.Result) { d.admin(&c.Admin, p, v) }},
 		{"health", func(p string, v gjson.Result) { d.health(&c.Health, p, v) }},
 		{"consistent_hash", func(p string, v gjson.Result) { d.consistentHash(&c.ConsistentHash, p, v) }},
 		{"cache_aware", func(p string, v gjson.Result) { d.cacheAware(&c.CacheAware, p, v) }},
@@ -50,6 +51,7 @@ func ParseConfig(text []byte) (*Config, error) {
 		c.Pools = []PoolConfig{{Name: defaultPool, Members: members}}
 	}
 	d.distinctHeaders(&c)
+	d.distinctPaths(&c)
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -59,7 +61,7 @@ func ParseConfig(text []byte) (*Config, error) {
 // distinctHeaders refuses a target header that means something else too: writing
 // the choice there would overwrite the session id, or break the request.
 func (d *decoder) distinctHeaders(c *Config) {
-	taken := append([]string{"host", "content-length", "transfer-encoding", "connection", c.Release.SecretHeader}, c.Session.Headers...)
+	taken := append([]string{"host", "content-length", "transfer-encoding", "connection", c.Release.SecretHeader, c.Admin.SecretHeader}, c.Session.Headers...)
 	if slices.Contains(append(taken, c.Session.ScopeHeaders...), c.Target.Header) {
 		d.fail("target.header", quote(c.Target.Header)+" has another meaning", "a header that nothing else reads")
 	}
@@ -236,6 +238,27 @@ func (d *decoder) release(c *ReleaseConfig, path string, v gjson.Result) {
 		{"secret_header", func(p string, v gjson.Result) { d.headerName(&c.SecretHeader, p, v) }},
 		{"secret", func(p string, v gjson.Result) { d.text(&c.Secret, p, v) }},
 	})
+}
+
+func (d *decoder) admin(c *AdminConfig, path string, v gjson.Result) {
+	*c = defaultAdmin
+	d.object(path, v, fields{
+		{"path", func(p string, v gjson.Result) {
+			if d.text(&c.Path, p, v); len(c.Path) < 2 || c.Path[0] != '/' || c.Path[len(c.Path)-1] == '/' || strings.ContainsAny(c.Path, "?#") {
+				d.fail(p, quote(c.Path)+" is no path for it", "a path such as \"/pinwheel\", with no \"/\" at its end and no query")
+			}
+		}},
+		{"secret_header", func(p string, v gjson.Result) { d.headerName(&c.SecretHeader, p, v) }},
+		{"secret", func(p string, v gjson.Result) { d.text(&c.Secret, p, v) }},
+	})
+}
+
+// distinctPaths refuses a release path under the admin path: one of the two would
+// never be asked.
+func (d *decoder) distinctPaths(c *Config) {
+	if c.Admin.Path != "" && strings.HasPrefix(c.Release.Path+"/", c.Admin.Path+"/") {
+		d.fail("admin.path", quote(c.Admin.Path)+" is where releases go, to "+c.Release.Path, "a path of its own")
+	}
 }
 
 func (d *decoder) health(c *HealthConfig, path string, v gjson.Result) {

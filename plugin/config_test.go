@@ -47,6 +47,7 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 			"idle_timeout": "90s", "max_sessions": 7, "max_id_bytes": 8},
 		"target": {"header": "X-Host", "encoding": "base64"},
 		"release": {"path": "", "secret": "s"},
+		"admin": {"path": "/ops/pw", "secret_header": "X-Ops", "secret": "t"},
 		"debug_headers": true,
 		"decision_log": {"enabled": true, "sample": 0.25, "level": "warn"}}`))
 	if err != nil {
@@ -75,6 +76,9 @@ func TestParseConfigKeepsWhatIsGiven(t *testing.T) {
 	}
 	if c.Target != (TargetConfig{Header: "x-host", Base64: true}) {
 		t.Errorf("target: %+v", c.Target)
+	}
+	if c.Admin != (AdminConfig{"/ops/pw", "x-ops", "t"}) {
+		t.Errorf("admin: %+v", c.Admin)
 	}
 	if c.Release.Path != "" || c.Release.Secret != "s" || !c.DebugHeaders || c.DecisionLog != (DecisionLogConfig{true, 0.25, "warn"}) {
 		t.Errorf("rest: %+v", c)
@@ -143,6 +147,16 @@ var refused = []struct{ config, says string }{
 	{`{"replicas":["10.0.0.1:1"],"target":{"spares":9}}`, "target.spares: 9 is out of range; allowed: a whole number from 0 to 8"},
 	{`{"replicas":["10.0.0.1:1"],"target":{"encoding":"base64","spares":1}}`, "target.spares: given with base64"},
 	{`{"replicas":["10.0.0.1:1"],"release":{"path":"finish"}}`, `release.path: "finish" is not a path`},
+	{`{"replicas":["10.0.0.1:1"],"admin":{"path":""}}`, `admin.path: "" is no path for it; allowed: a path such as "/pinwheel"`},
+	{`{"replicas":["10.0.0.1:1"],"admin":{"path":"/"}}`, `admin.path: "/" is no path for it`},
+	{`{"replicas":["10.0.0.1:1"],"admin":{"path":"pinwheel"}}`, `admin.path: "pinwheel" is no path for it`},
+	{`{"replicas":["10.0.0.1:1"],"admin":{"path":"/pinwheel/"}}`, `admin.path: "/pinwheel/" is no path for it`},
+	{`{"replicas":["10.0.0.1:1"],"admin":{"path":"/a?b"}}`, `admin.path: "/a?b" is no path for it`},
+	{`{"replicas":["10.0.0.1:1"],"admin":{"secret":5}}`, "admin.secret: a number where a string belongs"},
+	{`{"replicas":["10.0.0.1:1"],"admin":true}`, "admin: a boolean where an object belongs"},
+	{`{"replicas":["10.0.0.1:1"],"admin":{"path":"/finish_session"}}`, `admin.path: "/finish_session" is where releases go`},
+	{`{"replicas":["10.0.0.1:1"],"admin":{},"release":{"path":"/pinwheel/reset"}}`, `admin.path: "/pinwheel" is where releases go`},
+	{`{"replicas":["10.0.0.1:1"],"admin":{"secret_header":"X-S"},"target":{"header":"x-s"}}`, `target.header: "x-s" has another meaning`},
 	{`{"replicas":["10.0.0.1:1"],"re\nlease":{}}`, `re lease: unknown key; did you mean "release"?`},
 	{"{\"replicas\":[\"10.0.0.1:1\"],\"session\":{\"max_sessions\":[1,\n2]}}", "session.max_sessions: [1, 2] is out of range"},
 	{`{"pools":[{"name":"a","replicas":[]},{"name":"b","replicas":[]}]}`, "pools[0].cluster: missing"},
@@ -209,6 +223,7 @@ func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
 		"session":         {at(schema, "properties", "session"), base + `,"session":{"?":1}}`},
 		"target":          {at(schema, "properties", "target"), base + `,"target":{"?":1}}`},
 		"release":         {at(schema, "properties", "release"), base + `,"release":{"?":1}}`},
+		"admin":           {at(schema, "properties", "admin"), base + `,"admin":{"?":1}}`},
 		"health":          {at(schema, "properties", "health"), base + `,"health":{"?":1}}`},
 		"consistent_hash": {at(schema, "properties", "consistent_hash"), base + `,"consistent_hash":{"?":1}}`},
 		"cache_aware":     {at(schema, "properties", "cache_aware"), base + `,"cache_aware":{"?":1}}`},
@@ -291,6 +306,10 @@ func TestSchemaDefaultsAreTheParsers(t *testing.T) {
 		t.Fatalf("%s: %v", text, err)
 	}
 	want, _ := ParseConfig([]byte(`{"replicas":["10.0.0.1:1"]}`))
+	if want.Admin != (AdminConfig{}) {
+		t.Errorf("admin is on without a word of it: %+v", want.Admin)
+	}
+	want.Admin = defaultAdmin      // to name it is to turn it on
 	got.Session.ScopeHeaders = nil // [] is the same as none
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -300,7 +319,7 @@ func TestSchemaDefaultsAreTheParsers(t *testing.T) {
 // rulesBeyondSchema are refusals that a JSON schema cannot express.
 var rulesBeyondSchema = []string{
 	"line 2", "empty; allowed: a JSON", "given twice", "listed twice", "another pool", "given with base64",
-	"no duration in range", "less than the cooldown", "has another meaning", ".cluster: missing", `"10.0.0.1:0"`,
+	"no duration in range", "less than the cooldown", "has another meaning", "is where releases go", ".cluster: missing", `"10.0.0.1:0"`,
 }
 
 func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
@@ -327,6 +346,9 @@ func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		`{"replicas":[{"address":"10.0.0.1:8000","weight":2,"state":"unhealthy"}],"session":{"preset":"agents"}}`,
 		`{"pools":[{"name":"a","cluster":"x","replicas":[]}],"target":{"encoding":"base64"},"release":{"path":""}}`,
 		`{"replicas":["10.0.0.1:1"],"session":{"body":["metadata.session_id","a\\.b","messages.0.id","é"]},"body":{"wait":"2s"}}`,
+		`{"replicas":["10.0.0.1:1"],"admin":{}}`,
+		`{"replicas":["10.0.0.1:1"],"admin":{"path":"/p"},"release":{"path":"/pinwheel"}}`,
+		`{"replicas":["10.0.0.1:1"],"admin":{"path":"/finish"}}`,
 	} {
 		if err := check(good); err != nil {
 			t.Errorf("the schema refuses %s: %v", good, err)

@@ -86,6 +86,7 @@ func (s *scriptTarget) Configure(pool string, o policytest.Options, replicas []p
 	}
 	config := configJSON(map[string]any{
 		"pools":           pools,
+		"admin":           map[string]any{"secret": adminSecret},
 		"consistent_hash": map[string]any{"load_factor": o.LoadFactor},
 		"cache_aware": map[string]any{
 			"cache_threshold": o.CacheThreshold, "balance_abs_threshold": o.BalanceAbs,
@@ -222,6 +223,17 @@ func (s *scriptTarget) Together(pool string, ids []string) []policytest.Decision
 // Keyless always asks one worker: each has its own rotation.
 func (s *scriptTarget) Keyless(pool string) policytest.Decision {
 	return s.do(0, pool, "")
+}
+
+func (s *scriptTarget) Drain(pool, address string, drained bool) {
+	action := map[bool]string{true: "drain", false: "undrain"}[drained]
+	s.gw.ordered("POST", action+"?replica="+address+"&pool="+pool, 200)
+}
+
+// Reset leaves time for a tick, so that all workers know.
+func (s *scriptTarget) Reset(pool string) {
+	s.gw.ordered("POST", "reset?pool="+pool, 200)
+	s.gw.Advance(2 * tick)
 }
 
 func (s *scriptTarget) Finish(pool, id string) {

@@ -119,13 +119,16 @@ func (g gauges) set(name string, value int64) {
 type load struct{ sessions, inflight int64 }
 
 // setGauges shows open sessions and running requests for each address of the
-// pool. A removed replica shows until its last session and request are gone.
+// pool. A removed replica shows until its last session and request are gone; what
+// a reset ended is no session.
 func (p *pool) setGauges(running map[uint32]uint32) {
 	byAddress := make(map[string]load, len(p.store.view.List))
 	for i := range p.store.view.List {
 		c := &p.store.view.List[i]
 		l := byAddress[c.Address]
-		l.sessions += int64(c.Open)
+		if !c.Void {
+			l.sessions += int64(c.Open)
+		}
 		l.inflight += int64(running[c.ID])
 		byAddress[c.Address] = l
 	}

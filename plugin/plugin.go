@@ -91,6 +91,9 @@ func (f *filter) start(config *Config) {
 		proxywasm.LogError("pinwheel: shared data does not answer, sessions are not kept: " + err.Error())
 	}
 	f.secret = secret
+	if config.Admin.Path != "" && config.Admin.Secret == "" {
+		proxywasm.LogWarn("pinwheel: admin.secret is empty: whoever reaches " + config.Admin.Path + " may drain and reset")
+	}
 	owner := rand.Uint64()
 	for _, pc := range config.Pools {
 		p := newPool(data, pc, config, owner)

@@ -11,8 +11,8 @@ import (
 //
 //	schema version u8, shards u32, members u64, adopted u64 (ms), since u64,
 //	placements u64, next id u32, number of replicas u16, then for each
-//	id u32, weight u32, open u32, last chosen u64, state u8, flags u8,
-//	length of address u8, address, and if a flag says so the health:
+//	id u32, weight u32, open u32, last chosen u64, placements u64, state u8,
+//	flags u8, length of address u8, address, and if a flag says so the health:
 //	failures u16, cooldown u64 (ms), since u64 (ms), until u64 (ms)
 //
 // When a replica was removed is not kept: no address comes back as what it was.
@@ -27,12 +27,14 @@ type record struct {
 
 const (
 	recordHeader = 1 + 4 + 3*8 + 8 + 4 + 2
-	replicaSize  = 4 + 4 + 4 + 8 + 1 + 1 + 1 // then the address
+	replicaSize  = 4 + 4 + 4 + 8 + 8 + 1 + 1 + 1 // then the address
 	healthSize   = 2 + 3*8
 
 	flagJoining = 1
 	flagHealth  = 2 // the health is not zero, and follows the address
 	flagProbing = 4
+	flagDrained = 8
+	flagVoid    = 16
 )
 
 var errSchema = errors.New("pinwheel: shared data of another schema")
@@ -54,9 +56,16 @@ func (r *record) encode(dst []byte) []byte {
 		dst = le.AppendUint32(dst, c.Weight)
 		dst = le.AppendUint32(dst, c.Open)
 		dst = le.AppendUint64(dst, c.LastChosen)
+		dst = le.AppendUint64(dst, c.Placements)
 		flags := byte(0)
 		if c.Joining {
 			flags |= flagJoining
+		}
+		if c.Drained {
+			flags |= flagDrained
+		}
+		if c.Void {
+			flags |= flagVoid
 		}
 		h := &c.Health
 		if *h != (policy.Health{}) {
@@ -115,7 +124,8 @@ func decodeReplica(c *policy.Replica, b []byte) int {
 	le := binary.LittleEndian
 	end := replicaSize + int(b[replicaSize-1])
 	size := end
-	if b[21]&flagHealth != 0 {
+	state, flags := policy.State(b[28]), b[29]
+	if flags&flagHealth != 0 {
 		size += healthSize
 	}
 	if len(b) < size {
@@ -124,7 +134,7 @@ func decodeReplica(c *policy.Replica, b []byte) int {
 	c.Health = policy.Health{}
 	if h := b[end:size]; len(h) > 0 {
 		c.Health = policy.Health{
-			Failures: le.Uint16(h), Probing: b[21]&flagProbing != 0,
+			Failures: le.Uint16(h), Probing: flags&flagProbing != 0,
 			Cooldown: int64(le.Uint64(h[2:])), Since: int64(le.Uint64(h[10:])), Until: int64(le.Uint64(h[18:])),
 		}
 	}
@@ -132,8 +142,11 @@ func decodeReplica(c *policy.Replica, b []byte) int {
 	c.Weight = le.Uint32(b[4:])
 	c.Open = le.Uint32(b[8:])
 	c.LastChosen = le.Uint64(b[12:])
-	c.State = policy.State(b[20])
-	c.Joining = b[21]&flagJoining != 0
+	c.Placements = le.Uint64(b[20:])
+	c.State = state
+	c.Joining = flags&flagJoining != 0
+	c.Drained = flags&flagDrained != 0
+	c.Void = flags&flagVoid != 0
 	if address := b[replicaSize:end]; c.Address != string(address) {
 		c.Address = string(address)
 		c.Rank = policy.RankAddress(c.Address)

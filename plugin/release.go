@@ -187,6 +187,11 @@ func released(ids string) localReply {
 	return localReply{status: 200, body: string(body) + "}"}
 }
 
+// reply answers in the gateway's place.
+func reply(status uint32, body string, headers ...[2]string) {
+	localReply{status: status, body: body, headers: headers}.send()
+}
+
 // send gives the answer. It is the last thing that a callback does with a request.
 func (a localReply) send() {
 	headers := append(a.headers, [2]string{"content-type", "application/json"})

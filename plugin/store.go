@@ -333,6 +333,9 @@ func (s *store) finish(h policy.Hash, now int64) bool {
 		switch s.write(s.shardKey(index), cas) {
 		case written:
 			s.giveBack(replica, 1)
+			if s.view.Void(replica) {
+				return false
+			}
 			s.stats.released++
 			return true
 		case failed:

@@ -157,13 +157,13 @@ func TestRacingFirstTurnsAgree(t *testing.T) {
 	}
 }
 
-// mix is a worker's random life: turns, releases, sweeps, membership.
+// mix is a worker's random life: turns, releases, sweeps, membership, orders.
 func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 	return func() {
 		for range steps {
 			*clock += int64(rng.IntN(int(time.Minute.Milliseconds())))
 			key := keyOf(fmt.Sprint(rng.IntN(12)))
-			switch rng.IntN(10) {
+			switch rng.IntN(12) {
 			case 0, 1:
 				s.finish(key.Hash, 1000)
 			case 2:
@@ -179,6 +179,10 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 				}
 			case 5:
 				s.touch(key.Hash, uint32(1+rng.IntN(4)), *clock)
+			case 6:
+				s.drain(uint32(1+rng.IntN(6)), rng.IntN(2) == 0)
+			case 7:
+				s.reset(*clock)
 			default:
 				s.turn(key, nil, *clock)
 			}

@@ -6,19 +6,23 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
-// sweepShard ends the sessions of shard i that have expired and returns their
-// number. A shard that another worker changes meanwhile is left for next time.
-func (s *store) sweepShard(i uint32, now int64) (expired int) {
+// sweepShard takes the pins out of shard i that are over and returns their number.
+// A shard that another worker changes meanwhile is left for next time.
+func (s *store) sweepShard(i uint32, now int64) (over int) {
 	sh, cas, ok := s.readShard(i)
 	if !ok {
 		return 0
 	}
 	var gone []uint32
+	expired := uint64(0)
 	s.buf = append(s.buf[:0], schemaVersion)
 	for at := range sh.len() {
 		pin := sh.pin(at)
-		if policy.Idle(pin, now, s.timeout) {
+		if policy.Over(pin, &s.view.Replicas, now, s.timeout) {
 			gone = append(gone, pin.Replica)
+			if !s.view.Void(pin.Replica) {
+				expired++
+			}
 			continue
 		}
 		s.buf = shard(s.buf).put(-1, sh.hash(at), pin)
@@ -26,8 +30,8 @@ func (s *store) sweepShard(i uint32, now int64) (expired int) {
 	if len(gone) == 0 || s.write(s.shardKey(i), cas) != written {
 		return 0
 	}
-	s.stats.expired += uint64(len(gone))
-	expired = len(gone)
+	s.stats.expired += expired
+	over = len(gone)
 	slices.Sort(gone)
 	for len(gone) > 0 { // those of one replica in one write
 		n := 1
@@ -37,11 +41,11 @@ func (s *store) sweepShard(i uint32, now int64) (expired int) {
 		s.giveBack(gone[0], uint32(n))
 		gone = gone[n:]
 	}
-	return expired
+	return over
 }
 
 // sweepNext sweeps the next shard in turn.
-func (s *store) sweepNext(now int64) (expired int) {
+func (s *store) sweepNext(now int64) (over int) {
 	if s.view.shards == 0 {
 		return 0
 	}
@@ -66,18 +70,19 @@ const (
 	roomPause  = 10 // ms
 )
 
-// makeRoom sweeps until a session has expired, and returns the number that did.
-func (s *store) makeRoom(now int64) (expired int) {
+// makeRoom sweeps until a pin is found that is over, and returns the number that
+// were.
+func (s *store) makeRoom(now int64) (over int) {
 	if now-s.noRoom < roomPause {
 		return 0
 	}
-	for i := uint32(0); i < min(roomShards, s.view.shards) && expired == 0; i++ {
-		expired = s.sweepNext(now)
+	for i := uint32(0); i < min(roomShards, s.view.shards) && over == 0; i++ {
+		over = s.sweepNext(now)
 	}
-	if expired == 0 {
+	if over == 0 {
 		s.noRoom = now
 	}
-	return expired
+	return over
 }
 
 // suspicion is what a pass over all pins found: by how many sessions each count

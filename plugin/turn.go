@@ -42,6 +42,10 @@ func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 		}
 		return types.ActionPause
 	}
+	if action, query, ok := f.isAdmin(r.path); ok {
+		f.admin(r, action, query)
+		return types.ActionPause
+	}
 	p := f.poolOf()
 	if p == nil {
 		f.strip()

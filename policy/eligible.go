@@ -1,12 +1,23 @@
 package policy
 
-// Condition is what the replica is to a policy: Cooling while its answers say
-// that it fails and its State does not exclude it already, else its State.
-func (c *Replica) Condition() State {
-	if c.Health.Cooling() && (c.State == Active || c.State == Draining) {
-		return Cooling
+// state is State, or Draining where that is Active and the replica is Drained.
+// Whatever judges a replica asks here, not for State.
+func (c *Replica) state() State {
+	if c.Drained && c.State == Active {
+		return Draining
 	}
 	return c.State
+}
+
+// Condition is what the replica is to a policy: Cooling while its answers say
+// that it fails and it is neither Unhealthy nor Removed, else
+// Draining if it is Drained and Active, else its State.
+func (c *Replica) Condition() State {
+	s := c.state()
+	if c.Health.Cooling() && (s == Active || s == Draining) {
+		return Cooling
+	}
+	return s
 }
 
 // Panicking reports that no replica may take a session at now. Every member is
@@ -27,7 +38,7 @@ func (c *Replica) places(now int64, panicking bool) bool {
 	if panicking {
 		return c.State != Removed
 	}
-	return c.State == Active && (!c.Health.Cooling() || c.Health.ripe(now))
+	return c.state() == Active && (!c.Health.Cooling() || c.Health.ripe(now))
 }
 
 // keeps reports whether the replica still serves its pins at now. Sessions do not
@@ -37,7 +48,7 @@ func (c *Replica) keeps(now int64, panicking bool) bool {
 	switch {
 	case panicking:
 		return c.State != Removed
-	case c.State == Draining:
+	case c.state() == Draining:
 		return !c.Health.Cooling() || c.Health.ripe(now)
 	}
 	return c.State == Active && !c.Health.Cooling()

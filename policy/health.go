@@ -127,7 +127,7 @@ func (r *Replicas) Succeed(id uint32, began, now int64) (changed bool) {
 		*h = Health{}
 	default:
 		*h = Health{}
-		if r.List[i].State == Active {
+		if r.List[i].state() == Active {
 			r.rejoin(i)
 		}
 	}
@@ -153,7 +153,7 @@ func (r *Replicas) overdue(now int64) int {
 	first := -1
 	for i := range r.List {
 		c := &r.List[i]
-		if c.State == Active && c.Health.ripe(now) && (first < 0 || c.Health.Until < r.List[first].Health.Until) {
+		if c.state() == Active && c.Health.ripe(now) && (first < 0 || c.Health.Until < r.List[first].Health.Until) {
 			first = i
 		}
 	}

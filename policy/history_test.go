@@ -12,7 +12,7 @@ import (
 // step is one thing that happens to a pool; a history is data, so that a failing
 // one can be shortened.
 type step struct {
-	op      string // turn keyless finish follow advance sweep forget apply fail ok begin end
+	op      string // turn keyless finish follow advance sweep forget apply fail ok begin end drain undrain reset
 	name    string // of the session or the replica
 	to      string // the replica that is followed to
 	blocks  int    // of the prompt: three digits, one for each of its parts
@@ -68,26 +68,33 @@ func randomStep(r *rand.Rand, members []policy.Member) step {
 		return step{op: "turn", name: session, blocks: r.IntN(300)}
 	case n < 48:
 		return step{op: "follow", name: session, to: replica}
-	case n < 54:
+	case n < 52:
 		return step{op: "keyless"}
-	case n < 62:
+	case n < 59:
 		return step{op: "finish", name: session}
-	case n < 72:
+	case n < 69:
 		// Around a sixteenth of the timeout, around the timeout, and between.
 		around := []int64{1, 9, 50, 99, 100, 101, 700, 1599, 1600}
 		return step{op: "advance", ms: around[r.IntN(len(around))]}
-	case n < 80:
+	case n < 77:
 		return step{op: "fail", name: replica, ms: int64(r.IntN(3) * r.IntN(100))}
-	case n < 83:
+	case n < 80:
 		return step{op: "ok", name: replica, ms: int64(r.IntN(3) * r.IntN(100))}
-	case n < 86:
+	case n < 83:
 		return step{op: "begin", name: replica}
-	case n < 88:
+	case n < 85:
 		return step{op: "end", name: replica}
-	case n < 90:
+	case n < 87:
 		return step{op: "sweep"}
-	case n < 92:
+	case n < 89:
 		return step{op: "forget"}
+	case n < 90:
+		return step{op: "drain", name: replica}
+	case n < 92:
+		return step{op: "undrain", name: replica}
+	}
+	if r.IntN(100) == 0 {
+		return step{op: "reset"}
 	}
 	return step{op: "apply", members: changed(r, members)}
 }

@@ -1,7 +1,7 @@
 package policy
 
 // Apply makes the members the pool's membership at now. A replica that stays
-// keeps its id and counts, whatever its place in the list; one that goes becomes
+// keeps its id, its counts and its drain, whatever its place in the list; one that goes becomes
 // Removed; one that comes gets a new id. Applying the same members again changes
 // nothing. It reports whether anything changed. Members must have distinct
 // addresses.
@@ -16,7 +16,7 @@ func (r *Replicas) Apply(members []Member, now, grace int64) (changed bool) {
 	at := make(map[string]int, len(r.List))
 	for i := range r.List {
 		c := &r.List[i]
-		if c.State != Removed || grace > 0 && now-c.RemovedAt < grace {
+		if c.State != Removed || grace > 0 && !c.Void && now-c.RemovedAt < grace {
 			// The latest of an address has the highest id.
 			at[c.Address] = i
 		}
@@ -34,10 +34,11 @@ func (r *Replicas) Apply(members []Member, now, grace int64) (changed bool) {
 		if c.Weight == m.Weight && c.State == m.State {
 			continue
 		}
-		if c.State != Active && m.State == Active {
+		before := c.state()
+		c.Weight, c.State, changed = m.Weight, m.State, true
+		if before != Active && c.state() == Active {
 			returned = append(returned, i)
 		}
-		c.Weight, c.State, changed = m.Weight, m.State, true
 	}
 	for _, i := range at {
 		if c := &r.List[i]; c.State != Removed {
@@ -83,7 +84,7 @@ func (r *Replicas) caughtUp(i int) bool {
 	alone := true
 	for j := range r.List {
 		o := &r.List[j]
-		if o.State != Active || o.Health.Cooling() || o.Joining {
+		if o.state() != Active || o.Health.Cooling() || o.Joining {
 			continue
 		}
 		if !lessLoaded(&r.List[i], o, 0) {
@@ -101,7 +102,7 @@ func (r *Replicas) caughtUp(i int) bool {
 func (r *Replicas) Forget(now, grace int64) bool {
 	kept := r.List[:0]
 	for _, c := range r.List {
-		if c.State != Removed || c.Open > 0 || grace > 0 && now-c.RemovedAt < grace {
+		if c.State != Removed || c.Open > 0 || grace > 0 && !c.Void && now-c.RemovedAt < grace {
 			kept = append(kept, c)
 		}
 	}

@@ -29,6 +29,8 @@ type oracleReplica struct {
 	joining bool
 	gone    bool
 	left    int64 // when it was gone
+	drained bool
+	void    bool // gone by reset
 	// Health: failures in a row; while it cools (length > 0) from when, and when
 	// its trials were.
 	failures      int
@@ -47,7 +49,12 @@ func (c *oracleReplica) ready() int64 {
 
 // fit reports whether the replica may take a session at now.
 func (c *oracleReplica) fit(now int64) bool {
-	return !c.gone && c.member.State == policy.Active && (c.length == 0 || c.ready() <= now)
+	return c.active() && (c.length == 0 || c.ready() <= now)
+}
+
+// active reports whether the replica takes sessions but for its health.
+func (c *oracleReplica) active() bool {
+	return !c.gone && !c.drained && c.member.State == policy.Active
 }
 
 type oraclePin struct {
@@ -68,17 +75,18 @@ func (o *oracle) apply(members []policy.Member, now int64) {
 	for i := len(o.replicas) - 1; i >= 0; i-- {
 		c := &o.replicas[i]
 		m, ok := listed[c.member.Address]
-		if c.gone && (present[c.member.Address] || !ok || c.left+o.grace <= now) {
+		if c.gone && (present[c.member.Address] || !ok || c.void || c.left+o.grace <= now) {
 			continue
 		}
 		if !ok {
 			c.gone, c.joining, c.left = true, false, now
 			continue
 		}
-		if m.State == policy.Active && (c.gone || c.member.State != policy.Active) {
+		active := c.active()
+		c.gone, c.member, present[m.Address] = false, m, true
+		if !active && c.active() {
 			back = append(back, i)
 		}
-		c.gone, c.member, present[m.Address] = false, m, true
 	}
 	for _, m := range members {
 		if !present[m.Address] {
@@ -102,7 +110,7 @@ func (o *oracle) apply(members []policy.Member, now int64) {
 func (o *oracle) forget(now int64) {
 	var left []oracleReplica
 	for _, c := range o.replicas {
-		if !c.gone || o.count(c.id) > 0 || now < c.left+o.grace {
+		if !c.gone || o.count(c.id) > 0 || !c.void && now < c.left+o.grace {
 			left = append(left, c)
 		}
 	}
@@ -148,7 +156,7 @@ func (o *oracle) succeed(id uint32, began, now int64) {
 				e.failures, e.length, e.trials = 65534, 0, nil
 			}
 		}
-	} else if c.member.State == policy.Active {
+	} else if c.active() {
 		c.joining = true
 		c.joining = !o.level(c)
 	}
@@ -281,7 +289,7 @@ func (o *oracle) level(c *oracleReplica) bool {
 	others := 0
 	for i := range o.replicas {
 		e := &o.replicas[i]
-		if e.gone || e.joining || e.length > 0 || e.member.State != policy.Active {
+		if !e.active() || e.joining || e.length > 0 {
 			continue
 		}
 		others++
@@ -338,8 +346,8 @@ func (o *oracle) verdict(p *oraclePin, now int64) policy.Reason {
 // keeps reports that sessions stay on the replica of that id.
 func (o *oracle) keeps(id uint32, now int64) bool {
 	c := o.byID(id)
-	return c != nil && (o.panics(now) || c.member.State == policy.Active && c.length == 0 ||
-		c.member.State == policy.Draining && (c.length == 0 || c.ready() <= now))
+	return c != nil && (o.panics(now) || c.active() && c.length == 0 ||
+		!c.active() && c.member.State != policy.Unhealthy && (c.length == 0 || c.ready() <= now))
 }
 
 // follow moves a session to the replica of that id, if its own keeps none and that

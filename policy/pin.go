@@ -56,11 +56,12 @@ func (r Reason) String() string {
 // the pin's replica, else the reason to place the session anew. now is in the
 // clock of LastSeen, timeout in milliseconds, above 0. Pure.
 func Judge(p Pin, r *Replicas, now, timeout int64) Reason {
-	if Idle(p, now, timeout) {
-		return Expired
-	}
 	i := r.Index(p.Replica)
 	switch {
+	case i >= 0 && r.List[i].Void:
+		return Placed // no session of before is left
+	case Idle(p, now, timeout):
+		return Expired
 	case i < 0 || r.List[i].State == Removed:
 		return FailoverRemoved
 	case !r.List[i].keeps(now, r.Panicking(now)):
@@ -72,6 +73,12 @@ func Judge(p Pin, r *Replicas, now, timeout int64) Reason {
 // Idle reports whether the pin has expired: now is timeout or more after the
 // last recorded turn. Pure.
 func Idle(p Pin, now, timeout int64) bool { return now-p.LastSeen >= timeout }
+
+// Over reports whether the pin no longer stands for a session, so that a sweep may
+// take it out: it has expired, or Reset ended it. Cost: O(log n). Pure.
+func Over(p Pin, r *Replicas, now, timeout int64) bool {
+	return Idle(p, now, timeout) || r.Void(p.Replica)
+}
 
 // Renew reports whether a turn at now should be recorded in the pin. A write per
 // turn would buy nothing: the record may lag by a sixteenth of the timeout, so a

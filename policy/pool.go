@@ -163,13 +163,23 @@ func (p *Pool) Finish(key Key) bool {
 // Sweep ends the sessions that have expired at now and returns their number.
 func (p *Pool) Sweep(now int64) (expired int) {
 	for h, pin := range p.pins {
-		if Idle(pin, now, p.Timeout) {
+		if Over(pin, &p.Replicas, now, p.Timeout) {
 			delete(p.pins, h)
 			p.Return(pin.Replica, 1)
 			expired++
 		}
 	}
 	return expired
+}
+
+// Reset ends all sessions at now, see Replicas.Reset.
+func (p *Pool) Reset(now int64) (ended uint64) {
+	ended = p.Replicas.Reset(now)
+	for h, pin := range p.pins {
+		delete(p.pins, h)
+		p.Return(pin.Replica, 1)
+	}
+	return ended
 }
 
 // Sessions returns the number of pins.

@@ -69,12 +69,7 @@ func (p *poolTarget) Prompt(pool, id, prompt string) policytest.Decision {
 
 func (p *poolTarget) Served(pool, id, address string) policytest.Decision {
 	at, d := p.pools[pool], p.turn(pool, id, nil)
-	served := uint32(0)
-	for _, c := range at.List {
-		if c.Address == address && c.State != policy.Removed {
-			served = c.ID
-		}
-	}
+	served := idOf(&at.Replicas, address)
 	at.Fail(d.Replica, p.now, p.now, p.rule())
 	at.Succeed(served, p.now, p.now)
 	at.Follow(key(id), served, p.now)
@@ -125,6 +120,13 @@ func (p *poolTarget) Together(pool string, ids []string) (ds []policytest.Decisi
 func (p *poolTarget) Keyless(pool string) policytest.Decision {
 	return p.answered(pool, p.pools[pool].Unrecorded(policy.Key{}, policy.Keyless, p.now))
 }
+
+func (p *poolTarget) Drain(pool, address string, drained bool) {
+	at := p.pools[pool]
+	at.Drain(idOf(&at.Replicas, address), drained)
+}
+
+func (p *poolTarget) Reset(pool string) { p.pools[pool].Reset(p.now) }
 
 func (p *poolTarget) Finish(pool, id string) { p.pools[pool].Finish(key(id)) }
 

@@ -117,8 +117,11 @@ func replay(rules rules, steps []step, seen map[policy.Decision]int) error {
 				}
 			}
 		}
-		if s.op == "finish" || s.op == "follow" && got == true {
+		switch {
+		case s.op == "finish", s.op == "follow" && got == true:
 			delete(w.turns, s.name)
+		case s.op == "reset":
+			clear(w.turns)
 		}
 		if err := invariants(x.pool, x.oracle); err != nil {
 			return fmt.Errorf("%v: %w", s, err)
@@ -166,7 +169,9 @@ func (x *pair) do(s step) (got, want any) {
 	case "apply":
 		p.Apply(s.members, now, o.grace)
 		o.apply(s.members, now)
-	case "fail", "ok", "begin", "end":
+	case "reset":
+		return p.Reset(now), o.reset(now)
+	case "fail", "ok", "begin", "end", "drain", "undrain":
 		if id := idOf(&p.Replicas, s.name); id > 0 {
 			x.event(s, id)
 		}
@@ -184,6 +189,9 @@ func (x *pair) event(s step, id uint32) {
 	case "ok":
 		x.pool.Succeed(id, x.now-s.ms, x.now)
 		o.succeed(id, x.now-s.ms, x.now)
+	case "drain", "undrain":
+		x.pool.Drain(id, s.op == "drain")
+		o.drain(id, s.op == "drain")
 	case "begin":
 		x.pool.Begin(id)
 		o.running = append(o.running, id)
@@ -235,7 +243,7 @@ func invariants(p *policy.Pool, o *oracle) error {
 	for i, c := range p.List {
 		want := o.replicas[i]
 		if c.ID != want.id || c.Address != want.member.Address || (c.State == policy.Removed) != want.gone || c.Joining != want.joining ||
-			c.Health.Cooldown != want.length || c.Health.Cooling() && c.Health.Until != want.ready() || int(c.Health.Failures) != want.failures {
+			c.Drained != want.drained || c.Void != want.void || c.Health.Cooldown != want.length || c.Health.Cooling() && c.Health.Until != want.ready() || int(c.Health.Failures) != want.failures {
 			return fmt.Errorf("replica %d is %+v, want %+v", i, c, want)
 		}
 		if int64(c.Open) != o.count(c.ID) {

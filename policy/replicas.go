@@ -43,6 +43,11 @@ type Replica struct {
 	Weight uint32
 	// State is what the replica's Member says, or Removed.
 	State State
+	// Drained says that Drain holds: the replica takes no new sessions, whatever
+	// its Member says.
+	Drained bool
+	// Void marks a Removed replica whose sessions Reset ended.
+	Void bool
 	// Health is what its answers say.
 	Health Health
 	// Joining marks a replica that came or came back while sessions were open
@@ -50,6 +55,8 @@ type Replica struct {
 	Joining bool
 	// Open is the number of sessions pinned to the replica.
 	Open uint32
+	// Placements counts the placements on the replica.
+	Placements uint64
 	// LastChosen is Replicas.Placements just after the replica was last chosen;
 	// 0 means never.
 	LastChosen uint64
@@ -70,7 +77,7 @@ type Member struct {
 // Invariants: List is ascending by ID; no two replicas that are not Removed have
 // one address; NextID is above every ID.
 type Replicas struct {
-	// Placements counts all placements ever.
+	// Placements counts all placements, since Reset if there was one.
 	Placements uint64
 	NextID     uint32
 	List       []Replica
@@ -94,8 +101,8 @@ func (r *Replicas) Index(id uint32) int {
 	return -1
 }
 
-// Open returns the number of open sessions in the pool, those on Removed
-// replicas included.
+// Open returns the number of pins in the pool, those on Removed replicas
+// included.
 func (r *Replicas) Open() uint64 {
 	var n uint64
 	for i := range r.List {
@@ -111,6 +118,7 @@ func (r *Replicas) Reserve(i int, now int64) {
 	r.Placements++
 	c := &r.List[i]
 	c.Open++
+	c.Placements++
 	c.LastChosen = r.Placements
 	if c.Joining && r.caughtUp(i) {
 		c.Joining = false

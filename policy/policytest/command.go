@@ -34,8 +34,10 @@ func (r *run) command(verb string, args []string) (err error) {
 		r.configure()
 	case "replicas":
 		return r.setReplicas(args)
-	case "fail", "ok":
-		return r.answer(verb == "ok", args)
+	case "fail", "ok", "drain", "undrain":
+		return r.tell(verb, args)
+	case "reset":
+		r.target.Reset(r.pool)
 	case "turn", "begin", "end", "finish":
 		if len(args) == 0 {
 			return errors.New("want a session")
@@ -144,7 +146,8 @@ func (r *run) tally(args []string) (err error) {
 	return err
 }
 
-func (r *run) answer(well bool, names []string) error {
+// tell says something of replicas.
+func (r *run) tell(verb string, names []string) error {
 	if len(names) == 0 {
 		return errors.New("want a replica")
 	}
@@ -152,8 +155,13 @@ func (r *run) answer(well bool, names []string) error {
 		if !isName(name) {
 			return errors.New("a replica's name is one letter")
 		}
-		r.failing[Address(name)] = !well
-		r.target.Answer(r.pool, Address(name), well)
+		switch address := Address(name); verb {
+		case "fail", "ok":
+			r.failing[address] = verb == "fail"
+			r.target.Answer(r.pool, address, verb == "ok")
+		default:
+			r.target.Drain(r.pool, address, verb == "drain")
+		}
 	}
 	return nil
 }

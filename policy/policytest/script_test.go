@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +49,7 @@ func TestRunRefuses(t *testing.T) {
 	for _, command := range []string{
 		"", "jump", "pool", "advance", "advance soon", "keyless many", "options colour=red",
 		"options timeout=2", "replicas ab", "replicas a*many", "policy", "policy a b", "options load_factor=x",
-		"prompt s1", "prompt s1 sys", "prompt s1 sys*-1", "tally every=soon s1", "fail", "ok ab", "served s1", "served s1 ab", "together", "finish",
+		"prompt s1", "drain", "drain ab", "undrain", "prompt s1 sys", "prompt s1 sys*-1", "tally every=soon s1", "fail", "ok ab", "served s1", "served s1 ab", "together", "finish",
 	} {
 		if _, err := (Case{"x", "> " + command + "\n"}).Run(&fixed{}); !errors.Is(err, ErrScript) {
 			t.Errorf("%q: %v", command, err)
@@ -58,19 +59,20 @@ func TestRunRefuses(t *testing.T) {
 
 func TestRunSetsWhatScriptsVary(t *testing.T) {
 	c := Case{"x", "> policy random\n> options cooldown=3s balance_abs=5\n> replicas a b\n> options load_factor=0\n" +
-		"> fail b\n> tally every=2s s1..s3\n> prompt s4 sys*10 x*3\n> served s7 c\n> begin s5\n> end s5\n> ok b\n> turn s6\n"}
+		"> fail b\n> tally every=2s s1..s3\n> prompt s4 sys*10 x*3\n> served s7 c\n> begin s5\n> end s5\n> ok b\n> drain c\n> undrain c\n> reset\n> turn s6\n"}
 	target := &fixed{}
 	got, err := c.Run(target)
 	if want := "3 placed b (fails)\n"; err != nil || !strings.Contains(got, want) {
 		t.Errorf("%v, got\n%s\nwant %q in it", err, got, want)
 	}
-	if want := "s5 placed b (fails)\n> end s5\n> ok b\n> turn s6\ns6 placed b\n"; !strings.HasSuffix(got, want) {
+	if want := "s5 placed b (fails)\n> end s5\n> ok b\n> drain c\n> undrain c\n> reset\n> turn s6\ns6 placed b\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant %q at its end", got, want)
 	}
 	if o := target.options; o.Policy != "random" || o.Cooldown != 3*time.Second || o.BalanceAbs != 5 || o.LoadFactor != 0 || o.Failures != 3 {
 		t.Errorf("options %+v", o)
 	}
-	if want := []string{"fail b", "prompt sys sys syx x", "served by 10.0.0.3:8000", "end s5", "ok b"}; !slices.Equal(target.told, want) || target.passed != 6*time.Second {
+	if want := []string{"fail b", "prompt sys sys syx x", "served by 10.0.0.3:8000", "end s5", "ok b",
+		"drain 10.0.0.3:8000 true", "drain 10.0.0.3:8000 false", "reset default"}; !slices.Equal(target.told, want) || target.passed != 6*time.Second {
 		t.Errorf("told %q, %v passed", target.told, target.passed)
 	}
 }
@@ -108,6 +110,10 @@ func (f *fixed) End(_, id string)               { f.told = append(f.told, "end "
 func (f *fixed) Answer(_, address string, well bool) {
 	f.told = append(f.told, map[bool]string{true: "ok ", false: "fail "}[well]+map[bool]string{true: "b"}[address == Address("b")])
 }
+func (f *fixed) Drain(_, address string, drained bool) {
+	f.told = append(f.told, fmt.Sprint("drain ", address, " ", drained))
+}
+func (f *fixed) Reset(pool string)                       { f.told = append(f.told, "reset "+pool) }
 func (f *fixed) Keyless(string) Decision                 { return Decision{Reason: "keyless"} }
 func (f *fixed) Finish(string, string)                   {}
 func (f *fixed) Advance(d time.Duration)                 { f.passed += d }

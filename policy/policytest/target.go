@@ -40,6 +40,9 @@
 //	fail NAME..., ok NAME...
 //	                        from now on every turn that goes to these replicas
 //	                        fails, or does well again
+//	drain NAME..., undrain NAME...
+//	                        an operator drains the replicas, or ends that
+//	reset                   an operator ends all sessions of the pool
 //	advance DURATION        time passes
 //	sweep                   periodic work runs
 //	open                    prints open sessions of each member, in the order of replicas
@@ -83,6 +86,10 @@ type Target interface {
 	// Answer sets how the replica answers all turns that come to it from now on:
 	// well, or with a status that counts as its failure. It answers at once.
 	Answer(pool, address string, well bool)
+	// Drain begins or ends an operator's drain of the replica.
+	Drain(pool, address string, drained bool)
+	// Reset ends the pool's sessions.
+	Reset(pool string)
 	// Finish releases the session, known or not.
 	Finish(pool, id string)
 	// Advance moves the clock. No periodic work runs meanwhile: a script that

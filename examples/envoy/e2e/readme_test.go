@@ -66,8 +66,41 @@ func TestReadmeCommands(t *testing.T) {
 	if !strings.Contains(out, `{"status":"ok","session_id":"alice"}`) {
 		t.Errorf("the release was not acknowledged:\n%s", out)
 	}
+	operated(t, out)
 	if n := len(regexp.MustCompile(`(?m)^pinwheel_sessions\{.*replica="127\.0\.0\.1:\d+".*\} [01]$`).FindAllString(out, -1)); n != 3 {
 		t.Errorf("want pinwheel_sessions of three replicas, got %d in\n%s", n, out)
+	}
+}
+
+// operated checks what the section on drains shows.
+func operated(t *testing.T, out string) {
+	t.Helper()
+	_, out, ok := strings.Cut(out, `"state":"draining"`)
+	if !ok {
+		t.Fatalf("no drain was acknowledged:\n%s", out)
+	}
+	drained := ""
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, `{"address":`) && strings.Contains(line, `"state":"draining"`) && strings.Contains(line, `"open_sessions":0,"inflight":0`) {
+			drained, _, _ = strings.Cut(strings.TrimPrefix(line, `{"address":"`), `"`)
+		}
+	}
+	if drained == "" || !strings.Contains(out, `{"status":"ok","replica":"`+drained+`","state":"active"`) {
+		t.Errorf("%q was drained until it was empty, and is not active again:\n%s", drained, out)
+	}
+	kept := 0
+	for _, session := range []string{"s1", "s2", "s3", "s4", "s5"} {
+		for _, home := range saidOf(out, session+": x-pinwheel-replica: ") {
+			if home == drained {
+				kept++
+			}
+			if home == drained && session > "s3" {
+				t.Errorf("the new session %s went to the drained replica", session)
+			}
+		}
+	}
+	if kept != 1 {
+		t.Errorf("%d turns went to the drained replica, want its session's one:\n%s", kept, out)
 	}
 }
 

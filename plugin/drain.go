@@ -1,0 +1,38 @@
+package plugin
+
+import "github.com/pinwheel-proxy/pinwheel/policy"
+
+// drain begins or ends the drain of the replica with that id. It is false if the
+// record could not be written.
+func (s *store) drain(id uint32, drained bool) bool {
+	return s.change(func(r *policy.Replicas) bool { return r.Drain(id, drained) })
+}
+
+// reset ends all sessions. It is false if the record could not be written. Other
+// workers learn of it when they read the record, at their next tick at the latest;
+// until then a session that they know goes on as before, and counts for nothing.
+func (s *store) reset(now int64) (ended uint64, ok bool) {
+	ok = s.change(func(r *policy.Replicas) bool {
+		ended = r.Reset(now)
+		return true
+	})
+	return ended, ok
+}
+
+// change writes the record as f changes it. f is asked anew when another worker
+// was faster, and tells whether there is anything to write.
+func (s *store) change(f func(*policy.Replicas) bool) bool {
+	for range maxTries {
+		cas, ok := s.refresh()
+		if !ok {
+			return false
+		}
+		if !f(&s.view.Replicas) {
+			return true
+		}
+		if done := s.writeRecord(cas); done != casMismatch {
+			return done == written
+		}
+	}
+	return s.fault(faultCAS)
+}
