@@ -101,12 +101,12 @@ func (t *turn) bodyCame(size int, end bool) types.Action {
 // whether nothing is of interest behind it.
 func (f *filter) read(w *pause, size int, now int64) (enough bool) {
 	release := w.reply.status != 0
-	for at := 0; at < size; {
-		n := min(bodyPiece, size-at, f.config.Body.MaxBytes-w.read)
-		if n > 0 && release && w.id.done() {
+	for at := 0; at < size && w.read < f.config.Body.MaxBytes; {
+		if release && w.id.done() {
 			w.read += size - at // dropped unread
 			return false
 		}
+		n := min(bodyPiece, size-at, f.config.Body.MaxBytes-w.read)
 		b := abi.RequestBody(at, n)
 		if len(b) == 0 {
 			break
