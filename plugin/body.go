@@ -40,6 +40,9 @@ const (
 	// atOnce, in ms, is how soon a body that was withheld comes when the request
 	// goes on.
 	atOnce = 20
+	// waitsInAll is the number of body.wait that a request waits at most however
+	// slowly its body comes: a few clients must not keep all others from waiting.
+	waitsInAll = 10
 	// bodyPiece is how much of a body is read at a time: a larger piece might not
 	// fit into the memory that is used again for every callback.
 	bodyPiece = 16 << 10
@@ -98,12 +101,12 @@ func (t *turn) bodyCame(size int, end bool) types.Action {
 // whether nothing is of interest behind it.
 func (f *filter) read(w *pause, size int, now int64) (enough bool) {
 	release := w.reply.status != 0
-	for at := 0; at < size; {
-		n := min(bodyPiece, size-at, f.config.Body.MaxBytes-w.read)
-		if n > 0 && release && w.id.done() {
+	for at := 0; at < size && w.read < f.config.Body.MaxBytes; {
+		if release && w.id.done() {
 			w.read += size - at // dropped unread
 			return false
 		}
+		n := min(bodyPiece, size-at, f.config.Body.MaxBytes-w.read)
 		b := abi.RequestBody(at, n)
 		if len(b) == 0 {
 			break
@@ -177,9 +180,10 @@ func (f *filter) answerRelease(w *pause) {
 // resumeLate lets those requests go on whose bodies have not come in time.
 func (f *filter) resumeLate(now int64) {
 	resumed := false
+	wait := f.config.Body.Wait.Milliseconds()
 	for i := 0; i < len(f.paused); {
 		t := f.paused[i]
-		if now-t.pause.heard < f.config.Body.Wait.Milliseconds() {
+		if now-t.pause.heard < wait && now-t.pause.began < waitsInAll*wait {
 			i++
 			continue
 		}

@@ -173,6 +173,13 @@ func TestSlowClients(t *testing.T) {
 		w.still("while the body comes")
 	}
 	w.chunk(`"}`, false).goneOn("a trickle", "pinned")
+	// But not for ever.
+	w = g.pausedChat(0)
+	for waited := 0; waited < 5200; waited += 400 {
+		w.chunk("[", false)
+		g.Advance(400 * time.Millisecond)
+	}
+	w.goneOn("an endless trickle", "keyless")
 	// One that stalls is routed by what it has sent.
 	for body, want := range map[string]string{`{"user":"s","metadata":{`: "pinned", `{"user":"s`: "keyless"} {
 		w = g.pausedChat(0).chunk(body, false)
@@ -184,8 +191,8 @@ func TestSlowClients(t *testing.T) {
 		}
 	}
 	g.Advance(2 * tick)
-	if n := g.errors(faultBodyLate); n != 12 || g.errors(faultBodyWithheld) != 0 {
-		t.Errorf("%d late, want 12; %d withheld", n, g.errors(faultBodyWithheld))
+	if n := g.errors(faultBodyLate); n != 13 || g.errors(faultBodyWithheld) != 0 {
+		t.Errorf("%d late, want 13; %d withheld", n, g.errors(faultBodyWithheld))
 	}
 	if lines := g.bodyWarnings(); len(lines) != 1 || !strings.Contains(lines[0], "allow_on_headers_stop_iteration") {
 		t.Errorf("warnings %q", lines)

@@ -240,6 +240,11 @@ func TestBodiesAreReadOnce(t *testing.T) {
 		t.Errorf("%d reads", n)
 	}
 	before = calls()
+	g.do(chat(`{"p":"`+strings.Repeat("x", 100_000), strings.Repeat("x", 100_000)+`"}`))
+	if n := calls() - before; n != 65536/bodyPiece {
+		t.Errorf("%d reads of a body that is larger than what is read", n)
+	}
+	before = calls()
 	g.do(with(chat(`{"user":"x"}`, `{}`), [2]string{"x-session-id", "s"}))
 	g.do(hosttest.Request{Body: `{"user":"x"}`})
 	if n := calls() - before; n != 0 {

@@ -63,7 +63,8 @@ type SessionConfig struct {
 type BodyConfig struct {
 	// MaxBytes bounds what is read of a body.
 	MaxBytes int
-	// Wait is how long a request waits for the next bytes of its body.
+	// Wait is how long a request waits for the next bytes of its body; for all that
+	// it needs it waits waitsInAll times that.
 	Wait time.Duration
 }
 

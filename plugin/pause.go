@@ -31,8 +31,9 @@ type pause struct {
 	reply localReply
 	// read is the number of bytes read.
 	read int
-	// heard is when the request was paused, or last had some of its body, in ms.
-	heard int64
+	// began is when the request was paused, heard when it was or last had some of
+	// its body, in ms.
+	began, heard int64
 	// came says that it had any; went that it went on without.
 	came, went bool
 	// at is the request's place in bodies.paused unless it went.
@@ -100,7 +101,7 @@ func (f *filter) newPause(r *request, inBody bool, now int64) *pause {
 	} else {
 		w = &pause{}
 	}
-	*w = pause{heard: now, scope: r.appendScope(w.scope[:0]), id: w.id}
+	*w = pause{began: now, heard: now, scope: r.appendScope(w.scope[:0]), id: w.id}
 	paths := f.config.Session.Body
 	if !inBody {
 		paths = nil

@@ -215,7 +215,7 @@ func (o order) drive(c int, deadline time.Time) (int, error) {
 }
 
 // appendRequest appends a turn of the session. Of the body the prompt is what its
-// size leaves.
+// size leaves, and the session is named behind it, where it costs most.
 func (o order) appendRequest(b []byte, id int, prompt string) []byte {
 	const head = "%s HTTP/1.1\r\nhost: llm\r\nuser-agent: bench\r\n"
 	if o.Body == 0 {
@@ -227,8 +227,8 @@ func (o order) appendRequest(b []byte, id int, prompt string) []byte {
 		header, key = "x-ignored", "user"
 	}
 	b = fmt.Appendf(b, "%s: rollout-%08d\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n", header, id, o.Body)
-	const frame = `{"%s":"rollout-%08d","prompt":"%s"}`
-	return fmt.Appendf(b, frame, key, id, prompt[:max(0, o.Body-len(fmt.Sprintf(frame, key, id, "")))])
+	const frame = `{"prompt":"%s","%s":"rollout-%08d"}`
+	return fmt.Appendf(b, frame, prompt[:max(0, o.Body-len(fmt.Sprintf(frame, "", key, id)))], key, id)
 }
 
 // readAnswer reads one answer of a replica: it ends with the known body.

@@ -92,6 +92,7 @@ func TestSessionIDFromBody(t *testing.T) {
 			{"no string", "keyless", text(`{"user":["` + id + `"]}`), nil},
 			{"truncated", "keyless", text(`{"user":"` + id), nil},
 			{"empty body", "keyless", text(``), nil},
+			{"empty body, no length", "keyless", chunked(``), nil},
 			{"900 KB, id behind", "keyless", text(sized(900<<10, id, true)), nil},
 			{"1.1 MB, id behind", "keyless", text(sized(1100<<10, id, true)), nil},
 			{"20 MB, id behind", "keyless", chunked(sized(20<<20, id, true)), nil},
@@ -113,6 +114,20 @@ func TestSessionIDFromBody(t *testing.T) {
 		if g.expect(t, r, "keyless"); err != nil {
 			t.Error(err)
 		}
+		// A client that asks before it sends is answered before the request is routed.
+		conn := g.dial(t)
+		body := `{"user":"` + id + `"}`
+		if _, err := fmt.Fprintf(conn.conn, "POST %s HTTP/1.1\r\nHost: llm\r\nContent-Type: application/json\r\n"+
+			"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", chatPath, len(body)); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := conn.in.ReadString('\n'); err != nil || !strings.Contains(line, " 100 ") {
+			t.Errorf("%q, %v; want 100 Continue", line, err)
+		}
+		if _, err := conn.in.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		g.expect(t, conn.send(t, body), "pinned")
 		// A number is an id by its digits.
 		n := "9" + strings.TrimLeft(id, "session-")
 		g.opened(n)
