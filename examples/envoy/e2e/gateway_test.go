@@ -31,6 +31,8 @@ type gateway struct {
 	addr     string // of the listener
 	client   *client
 
+	endpoints string // the file of the cluster's endpoints, in gateways that have one
+
 	// Only in gateways with listeners in a file:
 	verbatim  bool                                            // configurations keep their text
 	serial    int                                             // of the configuration, as /config-serial tells
@@ -67,6 +69,12 @@ const (
 	tightBuffers kind = "session.body, 32 KiB of buffer"
 	// readsPrompts is userFile with the policy cache_aware and that flag.
 	readsPrompts kind = "cache_aware"
+
+	// One for each way that the choice takes to the load balancer. Listeners and
+	// endpoints are in files of their own, and offPath runs without the plugin.
+	overrideHost    kind = "override_host"
+	statefulSession kind = "stateful_session"
+	originalDst     kind = "ORIGINAL_DST"
 )
 
 var gateways = struct {

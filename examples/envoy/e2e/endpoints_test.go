@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// removed is the status of an endpoint that discovery no longer lists.
+const removed = "removed"
+
+// assignment is the text of the endpoints file. Replicas that states does not
+// name are HEALTHY.
+func (g *gateway) assignment(states map[string]string) string {
+	var b strings.Builder
+	b.WriteString("resources:\n- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n" +
+		"  cluster_name: vllm\n  endpoints:\n  - lb_endpoints:\n")
+	for _, r := range g.replicas {
+		state, host, port := states[r.Addr], "", ""
+		if state == removed {
+			continue
+		}
+		if state == "" {
+			state = "HEALTHY"
+		}
+		host, port, _ = net.SplitHostPort(r.Addr)
+		fmt.Fprintf(&b, "    - {endpoint: {address: {socket_address: {address: %s, port_value: %s}}}, health_status: %s}\n", host, port, state)
+	}
+	return b.String()
+}
+
+// discover gives Envoy new states of the replicas, and waits until both workers
+// know them.
+func (g *gateway) discover(t *testing.T, states map[string]string) {
+	t.Helper()
+	next := g.endpoints + ".next"
+	if err := os.WriteFile(next, []byte(g.assignment(states)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, g.endpoints); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, r := range g.replicas {
+		if want[r.Addr] = states[r.Addr]; want[r.Addr] == "" {
+			want[r.Addr] = "HEALTHY"
+		}
+	}
+	until(t, fmt.Sprintf("Envoy to know of %v", states), func() (bool, string) {
+		got := g.endpointStates(t)
+		for addr, state := range want {
+			if got[addr] != state {
+				return false, fmt.Sprint(got)
+			}
+		}
+		return true, ""
+	})
+	// The main thread has posted it to the workers: a worker that has answered since
+	// has it, and each answers some of these connections.
+	for range 20 {
+		g.client.http.CloseIdleConnections()
+		if r, err := g.client.send(t.Context(), http.MethodGet, offPath, nil); err != nil || r.Status != 200 {
+			t.Fatalf("without the plugin: status %d, %v", r.Status, err)
+		}
+	}
+	g.client.http.CloseIdleConnections()
+}
+
+// endpointStates is what Envoy's admin interface says of each replica.
+func (g *gateway) endpointStates(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := g.envoy.Admin.Get(t.Context(), "/clusters?format=json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, r := range g.replicas {
+		out[r.Addr] = removed
+	}
+	for _, h := range gjson.Get(page, `cluster_statuses.#(name=="vllm").host_statuses`).Array() {
+		a := h.Get("address.socket_address")
+		out[net.JoinHostPort(a.Get("address").Str, a.Get("port_value").Raw)] = h.Get("health_status.eds_health_status").Str
+	}
+	return out
+}
+
+// Discovery takes one of three replicas away, in each way it has. What its
+// sessions and others then get is the carrier's doing: the plugin was not told.
+// envoyproxy/envoy#27830: DRAINING was lost between discovery and the check of
+// the overriding host.
+func TestStatusFromDiscoveryAlone(t *testing.T) {
+	for _, c := range []struct {
+		k     kind
+		reach map[string]bool // by state: its sessions still get to the replica
+	}{
+		{overrideHost, map[string]bool{"DRAINING": true, "UNHEALTHY": true, "DEGRADED": true, removed: false}},
+		{statefulSession, map[string]bool{"DRAINING": true, "UNHEALTHY": false, "DEGRADED": true, removed: false}},
+	} {
+		t.Run(string(c.k), func(t *testing.T) {
+			each(t, c.k, func(t *testing.T, g *gateway) {
+				homes := g.turns(t, newIDs(12), "placed")
+				gone := g.replicas[0].Addr
+				defer g.discover(t, nil)
+				for _, state := range keys(c.reach) {
+					g.discover(t, map[string]string{gone: state})
+					for range 3 {
+						for id, home := range homes {
+							r := g.turn(t, id, "pinned")
+							if want := home != gone || c.reach[state]; (r.Served == home) != want {
+								g.complain(t, "%s: a turn of %s, where %s is %s: %s served", state, id, home, map[bool]string{true: state, false: "HEALTHY"}[home == gone], r.Served)
+							}
+						}
+					}
+					// New sessions are the plugin's, which still counts three replicas.
+					ids := newIDs(6)
+					served := g.turns(t, ids, "placed")
+					if got := g.spread(served)[0]; (got == 2) != c.reach[state] || !c.reach[state] && got != 0 {
+						t.Errorf("%s: %d of 6 new sessions reached the replica", state, got)
+					}
+					g.release(t, ids...)
+				}
+				g.discover(t, nil)
+				g.stillPinned(t, homes)
+			})
+		})
+	}
+}
+
+// The plugin is told as well: sessions end where they are, new ones never go
+// there, under either carrier.
+func TestDrainingToldToBoth(t *testing.T) {
+	for _, k := range []kind{overrideHost, statefulSession} {
+		t.Run(string(k), func(t *testing.T) {
+			each(t, k, func(t *testing.T, g *gateway) {
+				homes := g.turns(t, newIDs(12), "placed")
+				gone, living := g.replicas[0].Addr, []string{g.replicas[1].Addr, g.replicas[2].Addr}
+				g.update(t, func(c map[string]any) {
+					c["replicas"] = []any{map[string]any{"address": gone, "state": "draining"}, living[0], living[1]}
+				})
+				defer g.update(t, func(map[string]any) {})
+				g.discover(t, map[string]string{gone: "DRAINING"})
+				defer g.discover(t, nil)
+				for range 3 {
+					g.stillPinned(t, homes)
+				}
+				if got := g.spread(g.turns(t, newIDs(20), "placed")); !slices.Equal(got, []int{0, 10, 10}) {
+					t.Errorf("new sessions per replica %v, want 0/10/10", got)
+				}
+				// Requests without a session, and those without the plugin, are new ones too.
+				for range 20 {
+					if r := g.turn(t, "", "keyless"); r.Served == gone {
+						t.Error("a request without a session went to the draining replica")
+					}
+					if r, err := g.client.send(t.Context(), http.MethodGet, offPath, nil); err != nil || r.Served == gone {
+						t.Errorf("without the plugin: %s served, %v", r.Served, err)
+					}
+				}
+			})
+		})
+	}
+}
