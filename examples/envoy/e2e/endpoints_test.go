@@ -103,6 +103,7 @@ func TestStatusFromDiscoveryAlone(t *testing.T) {
 		{statefulSession, map[string]bool{"DRAINING": true, "UNHEALTHY": false, "DEGRADED": true, removed: false}},
 	} {
 		t.Run(string(c.k), func(t *testing.T) {
+			t.Parallel()
 			each(t, c.k, func(t *testing.T, g *gateway) {
 				homes := g.turns(t, newIDs(12), "placed")
 				gone := g.replicas[0].Addr
@@ -126,7 +127,7 @@ func TestStatusFromDiscoveryAlone(t *testing.T) {
 					g.release(t, ids...)
 				}
 				g.discover(t, nil)
-				g.stillPinned(t, homes)
+				g.stay(t, homes)
 			})
 		})
 	}
@@ -137,6 +138,7 @@ func TestStatusFromDiscoveryAlone(t *testing.T) {
 func TestDrainingToldToBoth(t *testing.T) {
 	for _, k := range []kind{overrideHost, statefulSession} {
 		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
 			each(t, k, func(t *testing.T, g *gateway) {
 				homes := g.turns(t, newIDs(12), "placed")
 				gone, living := g.replicas[0].Addr, []string{g.replicas[1].Addr, g.replicas[2].Addr}
@@ -147,7 +149,7 @@ func TestDrainingToldToBoth(t *testing.T) {
 				g.discover(t, map[string]string{gone: "DRAINING"})
 				defer g.discover(t, nil)
 				for range 3 {
-					g.stillPinned(t, homes)
+					g.stay(t, homes)
 				}
 				if got := g.spread(g.turns(t, newIDs(20), "placed")); !slices.Equal(got, []int{0, 10, 10}) {
 					t.Errorf("new sessions per replica %v, want 0/10/10", got)

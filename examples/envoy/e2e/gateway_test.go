@@ -36,6 +36,7 @@ type gateway struct {
 	// Only in gateways with listeners in a file:
 	verbatim  bool                                            // configurations keep their text
 	serial    int                                             // of the configuration, as /config-serial tells
+	without   []string                                        // blocks that updates leave out of the user's file
 	resources string                                          // that file
 	render    func(edit func(map[string]any)) (string, error) // its text, plugin configuration edited
 

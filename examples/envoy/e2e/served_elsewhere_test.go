@@ -13,7 +13,10 @@ import (
 // gets none.
 func TestAddressThatOneSideAloneKnows(t *testing.T) {
 	for _, k := range []kind{updatable, statefulSession} {
-		t.Run(string(k), func(t *testing.T) { each(t, k, onPaperOnly) })
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			each(t, k, onPaperOnly)
+		})
 	}
 }
 

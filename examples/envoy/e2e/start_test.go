@@ -177,6 +177,11 @@ func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, 
 		if err != nil {
 			return "", err
 		}
+		for _, block := range g.without {
+			if edited, err = edited.Without(block); err != nil {
+				return "", err
+			}
+		}
 		// Envoy runs the plugin's configure callback once for each text it meets, and
 		// answers a known one from memory.
 		if !g.verbatim {
