@@ -106,6 +106,32 @@ func TestCarriersRetry(t *testing.T) {
 	})
 }
 
+// What the predicate previous_hosts is for: without it the load balancer draws
+// the dead replica for retries too.
+func TestStatefulSessionRetriesAnywhere(t *testing.T) {
+	each(t, statefulSession, func(t *testing.T, g *gateway) {
+		g.without = []string{"retry_host_predicate:"}
+		g.update(t, func(c map[string]any) { c["health"] = map[string]any{"failures": 0} })
+		defer func() {
+			g.without = nil
+			g.update(t, func(map[string]any) {})
+		}()
+		homes := g.turns(t, newIDs(3), "placed")
+		dead := g.replicas[0]
+		defer g.kill(t, dead)()
+		before := g.stats(t, `^cluster\.vllm\.upstream_`)[statConnectFailure]
+		const turns = 60 // none of whose retries draws one of three: a chance of 1 in 10^10
+		for id, home := range homes {
+			for i := 0; i < turns && home == dead.Addr; i++ {
+				g.ask(t, id)
+			}
+		}
+		if n := g.stats(t, `^cluster\.vllm\.upstream_`)[statConnectFailure] - before; n <= turns {
+			t.Errorf("%d failed connections in %d turns, want some in retries too", n, turns)
+		}
+	})
+}
+
 // With the plugin's health on, as by default, the sessions of a dead replica
 // move after three failures; what the client sees until then differs.
 func TestCarriersLeaveADeadReplica(t *testing.T) {
@@ -140,6 +166,12 @@ func TestCarriersLeaveADeadReplica(t *testing.T) {
 			t.Errorf("%d of the clients' requests failed", failed)
 		}
 		g.stay(t, homes)
+		if k == originalDst { // nobody else can answer for a trial
+			until(t, "a new session to try the dead replica", func() (bool, string) {
+				r := g.ask(t, newID())
+				return r.Status == 503 && r.Reason == "placed" && r.Chosen == dead.Addr, fmt.Sprint(r.Status, r.Reason, r.Chosen)
+			})
+		}
 		reopen()
 		until(t, "new sessions on the replica that is back", func() (bool, string) {
 			r := g.ask(t, newID())

@@ -61,10 +61,14 @@ func TestCarriersKeepAndSpread(t *testing.T) {
 }
 
 // An address that the plugin alone knows: ORIGINAL_DST goes there, which is what
-// it is for. (TestAddressThatOneSideAloneKnows has the other two.)
+// it is for. Envoy's own list is of those asked so far: nothing to discover
+// replicas from. (TestAddressThatOneSideAloneKnows has the other carriers.)
 func TestOriginalDstNeedsNoList(t *testing.T) {
 	each(t, originalDst, func(t *testing.T, g *gateway) {
 		fourth := openTrap(t)
+		if state, ok := g.endpointStates(t)[fourth.Addr]; ok {
+			t.Errorf("Envoy knew the address before it was named: %s", state)
+		}
 		before := g.quietCounts(t)
 		g.update(t, func(c map[string]any) { c["replicas"] = []string{g.replicas[0].Addr, fourth.Addr} })
 		defer g.update(t, func(map[string]any) {})
@@ -77,6 +81,9 @@ func TestOriginalDstNeedsNoList(t *testing.T) {
 		}
 		g.waitCount(t, before, statDecisions+"pinned", 20)
 		g.waitCount(t, before, statServedElsewhere, 0)
+		if _, ok := g.endpointStates(t)[fourth.Addr]; !ok {
+			t.Error("Envoy's list lacks an address that has been asked")
+		}
 		g.release(t, keys(homes)...)
 	})
 }
