@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -39,6 +40,16 @@ func (g *gateway) assignment(states map[string]string) string {
 // know them.
 func (g *gateway) discover(t *testing.T, states map[string]string) {
 	t.Helper()
+	want := map[string]string{}
+	for _, r := range g.replicas {
+		if want[r.Addr] = states[r.Addr]; want[r.Addr] == "" {
+			want[r.Addr] = "HEALTHY"
+		}
+	}
+	if maps.Equal(g.endpointStates(t), want) {
+		return
+	}
+	before := g.posted(t)
 	next := g.endpoints + ".next"
 	if err := os.WriteFile(next, []byte(g.assignment(states)), 0o644); err != nil {
 		t.Fatal(err)
@@ -46,20 +57,9 @@ func (g *gateway) discover(t *testing.T, states map[string]string) {
 	if err := os.Rename(next, g.endpoints); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{}
-	for _, r := range g.replicas {
-		if want[r.Addr] = states[r.Addr]; want[r.Addr] == "" {
-			want[r.Addr] = "HEALTHY"
-		}
-	}
 	until(t, fmt.Sprintf("Envoy to know of %v", states), func() (bool, string) {
 		got := g.endpointStates(t)
-		for addr, state := range want {
-			if got[addr] != state {
-				return false, fmt.Sprint(got)
-			}
-		}
-		return true, ""
+		return maps.Equal(got, want) && g.posted(t) > before, fmt.Sprint(got)
 	})
 	// The main thread has posted it to the workers: a worker that has answered since
 	// has it, and each answers some of these connections.
@@ -70,6 +70,16 @@ func (g *gateway) discover(t *testing.T, states map[string]string) {
 		}
 	}
 	g.client.http.CloseIdleConnections()
+}
+
+// posted counts what the main thread has told the workers of clusters: at once, or
+// later where states change twice within a second (update_merge_window).
+func (g *gateway) posted(t *testing.T) (n uint64) {
+	t.Helper()
+	for _, v := range g.stats(t, `^cluster_manager\.cluster_updated(_via_merge)?$`) {
+		n += v
+	}
+	return n
 }
 
 // endpointStates is what Envoy's admin interface says of each replica.
@@ -95,25 +105,24 @@ func (g *gateway) endpointStates(t *testing.T) map[string]string {
 // envoyproxy/envoy#27830: DRAINING was lost between discovery and the check of
 // the overriding host.
 func TestStatusFromDiscoveryAlone(t *testing.T) {
-	for _, c := range []struct {
-		k     kind
-		reach map[string]bool // by state: its sessions still get to the replica
-	}{
-		{overrideHost, map[string]bool{"DRAINING": true, "UNHEALTHY": true, "DEGRADED": true, removed: false}},
-		{statefulSession, map[string]bool{"DRAINING": true, "UNHEALTHY": false, "DEGRADED": true, removed: false}},
+	// In this order each is news to Envoy's workers: UNHEALTHY after DRAINING is not.
+	states := []string{"DRAINING", removed, "UNHEALTHY", "DEGRADED"}
+	for k, reach := range map[kind]map[string]bool{ // by state: its sessions still get to the replica
+		overrideHost:    {"DRAINING": true, "UNHEALTHY": true, "DEGRADED": true, removed: false},
+		statefulSession: {"DRAINING": true, "UNHEALTHY": false, "DEGRADED": true, removed: false},
 	} {
-		t.Run(string(c.k), func(t *testing.T) {
+		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
-			each(t, c.k, func(t *testing.T, g *gateway) {
+			each(t, k, func(t *testing.T, g *gateway) {
 				homes := g.turns(t, newIDs(12), "placed")
 				gone := g.replicas[0].Addr
 				defer g.discover(t, nil)
-				for _, state := range keys(c.reach) {
+				for _, state := range states {
 					g.discover(t, map[string]string{gone: state})
 					for range 3 {
 						for id, home := range homes {
 							r := g.turn(t, id, "pinned")
-							if want := home != gone || c.reach[state]; (r.Served == home) != want {
+							if want := home != gone || reach[state]; (r.Served == home) != want {
 								g.complain(t, "%s: a turn of %s, where %s is %s: %s served", state, id, home, map[bool]string{true: state, false: "HEALTHY"}[home == gone], r.Served)
 							}
 						}
@@ -121,7 +130,7 @@ func TestStatusFromDiscoveryAlone(t *testing.T) {
 					// New sessions are the plugin's, which still counts three replicas.
 					ids := newIDs(6)
 					served := g.turns(t, ids, "placed")
-					if got := g.spread(served)[0]; (got == 2) != c.reach[state] || !c.reach[state] && got != 0 {
+					if got := g.spread(served)[0]; (got == 2) != reach[state] || !reach[state] && got != 0 {
 						t.Errorf("%s: %d of 6 new sessions reached the replica", state, got)
 					}
 					g.release(t, ids...)

@@ -54,8 +54,9 @@ type kind string
 const (
 	// userFile is envoy.yaml as users copy it; only ports and the wasm's path differ.
 	userFile kind = "envoy.yaml"
-	// updatable is the same with the listener in a file of its own (LDS).
-	updatable kind = "file-based LDS"
+	// updatable is the same with the listener, and the cluster's endpoints, in files
+	// of their own (LDS, EDS), and with offPath, where the plugin does not run.
+	updatable kind = "override_host, from files"
 	// fleet is updatable with eight replicas in the cluster, the first four of them
 	// in the plugin's configuration.
 	fleet kind = "file-based LDS, eight replicas"
@@ -71,11 +72,11 @@ const (
 	// readsPrompts is userFile with the policy cache_aware and that flag.
 	readsPrompts kind = "cache_aware"
 
-	// One for each way that the choice takes to the load balancer. Listeners and
-	// endpoints are in files of their own, and offPath runs without the plugin.
-	overrideHost    kind = "override_host"
+	// The choice takes other ways to the load balancer; else as updatable.
 	statefulSession kind = "stateful_session"
 	originalDst     kind = "ORIGINAL_DST"
+
+	overrideHost = updatable
 )
 
 var gateways = struct {

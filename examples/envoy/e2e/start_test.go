@@ -26,6 +26,8 @@ func (k kind) file() string {
 	return "envoy.yaml"
 }
 
+// isCarrier reports whether gateways of the kind have offPath, and their endpoints
+// in a file.
 func (k kind) isCarrier() bool { return k == overrideHost || k == statefulSession || k == originalDst }
 
 // start brings up replicas and an Envoy whose configuration is examples/envoy's.
