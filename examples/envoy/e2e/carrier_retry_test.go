@@ -110,12 +110,7 @@ func TestCarriersRetry(t *testing.T) {
 // the dead replica for retries too.
 func TestStatefulSessionRetriesAnywhere(t *testing.T) {
 	each(t, statefulSession, func(t *testing.T, g *gateway) {
-		g.without = []string{"retry_host_predicate:"}
-		g.update(t, func(c map[string]any) { c["health"] = map[string]any{"failures": 0} })
-		defer func() {
-			g.without = nil
-			g.update(t, func(map[string]any) {})
-		}()
+		defer g.alter(t, leaveOut("retry_host_predicate:"), func(c map[string]any) { c["health"] = map[string]any{"failures": 0} })()
 		homes := g.turns(t, newIDs(3), "placed")
 		dead := g.replicas[0]
 		defer g.kill(t, dead)()

@@ -67,12 +67,7 @@ func TestCarriersBelieveNoClient(t *testing.T) {
 // without the plugin, under ORIGINAL_DST to any address at all.
 func TestCarriersWithoutTheDoor(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, k kind, g *gateway) {
-		g.without = []string{"early_header_mutation_extensions:"}
-		g.update(t, func(map[string]any) {})
-		defer func() {
-			g.without = nil
-			g.update(t, func(map[string]any) {})
-		}()
+		defer g.alter(t, leaveOut("early_header_mutation_extensions:"), func(map[string]any) {})()
 		id := newID()
 		home := g.turn(t, id, "placed").Served
 		other, trap := g.notAt(home), openTrap(t)
@@ -102,12 +97,7 @@ func TestCarriersWithoutTheDoor(t *testing.T) {
 // What the filter named silence is for.
 func TestStatefulSessionTellsTheClient(t *testing.T) {
 	each(t, statefulSession, func(t *testing.T, g *gateway) {
-		g.without = []string{"- name: silence"}
-		g.update(t, func(map[string]any) {})
-		defer func() {
-			g.without = nil
-			g.update(t, func(map[string]any) {})
-		}()
+		defer g.alter(t, leaveOut("- name: silence"), func(map[string]any) {})()
 		r, err := g.client.send(t.Context(), http.MethodGet, offPath, nil)
 		if err != nil || r.Status != 200 || r.Header.Get(targetHeader) != coded(r.Served) {
 			t.Errorf("%s served, status %d, %s %q, %v; want its address", r.Served, r.Status, targetHeader, r.Header.Get(targetHeader), err)

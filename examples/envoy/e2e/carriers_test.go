@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
 // offPath is a route to the replicas on which the plugin is switched off.
@@ -85,6 +87,27 @@ func TestOriginalDstNeedsNoList(t *testing.T) {
 			t.Error("Envoy's list lacks an address that has been asked")
 		}
 		g.release(t, keys(homes)...)
+	})
+}
+
+// What strict is: a named host that the cluster lacks is a 503.
+func TestStatefulSessionStrict(t *testing.T) {
+	each(t, statefulSession, func(t *testing.T, g *gateway) {
+		unknown := openTrap(t).Addr
+		strict := func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) {
+			return envoytest.Bootstrap(strings.Replace(string(b), "strict: false", "strict: true", 1)), nil
+		}
+		defer g.alter(t, strict, func(c map[string]any) { c["replicas"] = []string{g.replicas[0].Addr, unknown} })()
+		served := map[string]int{}
+		ids := newIDs(8)
+		for _, id := range ids {
+			r := g.ask(t, id)
+			served[fmt.Sprint(r.Status, r.Served)]++
+		}
+		if len(served) != 2 || served["503"] != 4 || served["200"+g.replicas[0].Addr] != 4 {
+			t.Errorf("status and host %v, want 503 for four sessions and the known replica for four", served)
+		}
+		g.release(t, ids...)
 	})
 }
 

@@ -110,6 +110,7 @@ func TestStatusFromDiscoveryAlone(t *testing.T) {
 	for k, reach := range map[kind]map[string]bool{ // by state: its sessions still get to the replica
 		overrideHost:    {"DRAINING": true, "UNHEALTHY": true, "DEGRADED": true, removed: false},
 		statefulSession: {"DRAINING": true, "UNHEALTHY": false, "DEGRADED": true, removed: false},
+		defaultStatus:   {"DRAINING": false, "UNHEALTHY": false, "DEGRADED": true, removed: false},
 	} {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()

@@ -33,10 +33,12 @@ type gateway struct {
 
 	endpoints string // the file of the cluster's endpoints, in gateways that have one
 
+	// altered is what updates change beside the plugin's configuration; nil: nothing.
+	altered func(envoytest.Bootstrap) (envoytest.Bootstrap, error)
+
 	// Only in gateways with listeners in a file:
 	verbatim  bool                                            // configurations keep their text
 	serial    int                                             // of the configuration, as /config-serial tells
-	without   []string                                        // blocks that updates leave out of the user's file
 	resources string                                          // that file
 	render    func(edit func(map[string]any)) (string, error) // its text, plugin configuration edited
 
@@ -75,6 +77,8 @@ const (
 	// The choice takes other ways to the load balancer; else as updatable.
 	statefulSession kind = "stateful_session"
 	originalDst     kind = "ORIGINAL_DST"
+	// defaultStatus is statefulSession without its word on DRAINING hosts.
+	defaultStatus kind = "stateful_session, Envoy's override_host_status"
 
 	overrideHost = updatable
 )

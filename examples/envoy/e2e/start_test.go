@@ -18,7 +18,7 @@ import (
 // file is the configuration in examples/envoy that gateways of the kind run.
 func (k kind) file() string {
 	switch k {
-	case statefulSession:
+	case statefulSession, defaultStatus:
 		return "stateful-session.yaml"
 	case originalDst:
 		return "original-dst.yaml"
@@ -28,7 +28,9 @@ func (k kind) file() string {
 
 // isCarrier reports whether gateways of the kind have offPath, and their endpoints
 // in a file.
-func (k kind) isCarrier() bool { return k == overrideHost || k == statefulSession || k == originalDst }
+func (k kind) isCarrier() bool {
+	return k == overrideHost || k == statefulSession || k == originalDst || k == defaultStatus
+}
 
 // start brings up replicas and an Envoy whose configuration is examples/envoy's.
 func start(k kind, version string) (*gateway, error) {
@@ -159,6 +161,11 @@ func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, 
 			return "", err
 		}
 	}
+	if k == defaultStatus {
+		if text, err = text.Without("common_lb_config: {override_host_status: {statuses: [UNKNOWN, HEALTHY, DEGRADED, DRAINING]}}"); err != nil {
+			return "", err
+		}
+	}
 	if k.isCarrier() {
 		if text, err = text.PluginOff(offPath); err != nil {
 			return "", err
@@ -179,8 +186,8 @@ func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, 
 		if err != nil {
 			return "", err
 		}
-		for _, block := range g.without {
-			if edited, err = edited.Without(block); err != nil {
+		if g.altered != nil {
+			if edited, err = g.altered(edited); err != nil {
 				return "", err
 			}
 		}
