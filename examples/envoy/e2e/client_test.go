@@ -134,6 +134,9 @@ func (g *gateway) expect(t *testing.T, r reply, reason string) {
 	if r.Status != 200 || r.Reason != reason {
 		g.complain(t, "status %d, reason %q; want 200, %q (body %.100q)", r.Status, r.Reason, reason, r.Body)
 	}
+	if v := r.Header.Values(targetHeader); v != nil {
+		g.complain(t, "the client was told %s: %q", targetHeader, v)
+	}
 	if r.Served == "" || r.Chosen != r.Served {
 		g.complain(t, "x-pinwheel-replica %q, but %q served", r.Chosen, r.Served)
 	}

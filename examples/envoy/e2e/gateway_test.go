@@ -32,6 +32,10 @@ type gateway struct {
 	client   *client
 
 	discovery *discovery // of gateways of that kind
+	endpoints string     // the file of the cluster's endpoints, in gateways that have one
+
+	// altered is what updates change beside the plugin's configuration; nil: nothing.
+	altered func(envoytest.Bootstrap) (envoytest.Bootstrap, error)
 
 	// Only in gateways with listeners in a file:
 	verbatim  bool                                            // configurations keep their text
@@ -53,8 +57,9 @@ type kind string
 const (
 	// userFile is envoy.yaml as users copy it; only ports and the wasm's path differ.
 	userFile kind = "envoy.yaml"
-	// updatable is the same with the listener in a file of its own (LDS).
-	updatable kind = "file-based LDS"
+	// updatable is the same with the listener, and the cluster's endpoints, in files
+	// of their own (LDS, EDS), and with offPath, where the plugin does not run.
+	updatable kind = "override_host, from files"
 	// fleet is updatable with eight replicas in the cluster, the first four of them
 	// in the plugin's configuration.
 	fleet kind = "file-based LDS, eight replicas"
@@ -71,6 +76,14 @@ const (
 	readsPrompts kind = "cache_aware"
 	// discovered is discovery.yaml as users copy it.
 	discovered kind = "discovery.yaml"
+
+	// The choice takes other ways to the load balancer; else as updatable.
+	statefulSession kind = "stateful_session"
+	originalDst     kind = "ORIGINAL_DST"
+	// defaultStatus is statefulSession without its word on DRAINING hosts.
+	defaultStatus kind = "stateful_session, Envoy's override_host_status"
+
+	overrideHost = updatable
 )
 
 var gateways = struct {

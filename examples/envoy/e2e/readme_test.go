@@ -34,19 +34,22 @@ func TestReadmeCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	config, err := os.ReadFile(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	movePorts := otherPorts(t)
-	moved := filepath.Join(dir, "envoy.yaml")
-	if err := os.WriteFile(moved, []byte(movePorts(string(config))), 0o644); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"envoy.yaml", "stateful-session.yaml", "original-dst.yaml"} {
+		config, err := os.ReadFile(filepath.Join(root, "examples", "envoy", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(movePorts(string(config))), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	script = movePorts(script)
 	script = strings.NewReplacer(
 		"make wasm ", ": ", // the suite runs on the wasm that is there
-		"examples/envoy/envoy.yaml", moved,
+		"examples/envoy/envoy.yaml", filepath.Join(dir, "envoy.yaml"),
+		"examples/envoy/$carrier", filepath.Join(dir, "$carrier"),
+		"dist/admin.yaml", filepath.Join(dir, "admin.yaml"),
 		"dist/replicas &", filepath.Join(dir, "replicas")+movePorts(" 127.0.0.1:8001 127.0.0.1:8002 127.0.0.1:8003 &"),
 		"dist/replicas", filepath.Join(dir, "replicas"),
 		"--concurrency 2", "--concurrency 2 --disable-hot-restart", // other Envoys run beside
@@ -67,6 +70,12 @@ func TestReadmeCommands(t *testing.T) {
 		t.Errorf("the release was not acknowledged:\n%s", out)
 	}
 	operated(t, out)
+	for _, carrier := range []string{"stateful-session: ", "original-dst: "} {
+		homes, reasons := saidOf(out, carrier+"x-pinwheel-replica: "), saidOf(out, carrier+"x-pinwheel-reason: ")
+		if len(homes) != 2 || homes[0] != homes[1] || !strings.HasPrefix(homes[0], "127.0.0.1:") || strings.Join(reasons, " ") != "placed pinned" {
+			t.Errorf("%salice went to %q, reasons %q", carrier, homes, reasons)
+		}
+	}
 	if n := len(regexp.MustCompile(`(?m)^pinwheel_sessions\{.*replica="127\.0\.0\.1:\d+".*\} [01]$`).FindAllString(out, -1)); n != 3 {
 		t.Errorf("want pinwheel_sessions of three replicas, got %d in\n%s", n, out)
 	}

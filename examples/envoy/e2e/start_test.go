@@ -15,6 +15,23 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
+// file is the configuration in examples/envoy that gateways of the kind run.
+func (k kind) file() string {
+	switch k {
+	case statefulSession, defaultStatus:
+		return "stateful-session.yaml"
+	case originalDst:
+		return "original-dst.yaml"
+	}
+	return "envoy.yaml"
+}
+
+// isCarrier reports whether gateways of the kind have offPath, and their endpoints
+// in a file.
+func (k kind) isCarrier() bool {
+	return k == overrideHost || k == statefulSession || k == originalDst || k == defaultStatus
+}
+
 // start brings up replicas and an Envoy whose configuration is examples/envoy's.
 func start(k kind, version string) (*gateway, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -74,7 +91,7 @@ func (g *gateway) adapt(k kind, port int) (envoytest.Bootstrap, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := envoytest.LoadBootstrap(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
+	text, err := envoytest.LoadBootstrap(filepath.Join(root, "examples", "envoy", k.file()))
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +121,9 @@ func (g *gateway) adapt(k kind, port int) (envoytest.Bootstrap, error) {
 		addrs = append(addrs, r.Addr)
 		_, p, _ := net.SplitHostPort(r.Addr)
 		n, _ := strconv.Atoi(p)
-		ports = append(ports, [2]int{8001 + i, n})
+		if k != originalDst { // whose cluster lists no endpoints
+			ports = append(ports, [2]int{8001 + i, n})
+		}
 	}
 	for _, p := range ports {
 		if text, err = text.Port(p[0], p[1]); err != nil {
@@ -132,7 +151,8 @@ func readBodies(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, error) {
 	return text, err
 }
 
-// split moves the listener into a file that update replaces.
+// split moves the listener, and a carrier's endpoints, into files that tests
+// replace.
 func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, error) {
 	dir, err := os.MkdirTemp("", "pinwheel-lds-")
 	if err != nil {
@@ -144,11 +164,35 @@ func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, 
 			return "", err
 		}
 	}
+	if k == defaultStatus {
+		if text, err = text.Without("common_lb_config: {override_host_status: {statuses: [UNKNOWN, HEALTHY, DEGRADED, DRAINING]}}"); err != nil {
+			return "", err
+		}
+	}
+	if k.isCarrier() {
+		if text, err = text.PluginOff(offPath); err != nil {
+			return "", err
+		}
+	}
+	if k.isCarrier() && k != originalDst {
+		g.endpoints = filepath.Join(dir, "eds.yaml")
+		if text, err = text.FileEndpoints(g.endpoints); err != nil {
+			return "", err
+		}
+		if err = os.WriteFile(g.endpoints, []byte(g.assignment(nil)), 0o644); err != nil {
+			return "", err
+		}
+	}
 	g.render = func(edit func(map[string]any)) (string, error) {
 		g.serial++
 		edited, err := text.Plugin(edit)
 		if err != nil {
 			return "", err
+		}
+		if g.altered != nil {
+			if edited, err = g.altered(edited); err != nil {
+				return "", err
+			}
 		}
 		// Envoy runs the plugin's configure callback once for each text it meets, and
 		// answers a known one from memory.

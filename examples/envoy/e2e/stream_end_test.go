@@ -32,13 +32,19 @@ func (g *gateway) stream(t *testing.T, ctx context.Context, id, do string) *http
 func (g *gateway) stillPinned(t *testing.T, homes map[string]string) {
 	t.Helper()
 	g.waitOpenTotal(t, uint64(len(homes)))
+	g.stay(t, homes)
+	g.waitInflight(t, 0)
+	g.waitOpenTotal(t, uint64(len(homes)))
+}
+
+// stay sends one turn of every session and expects it at its home.
+func (g *gateway) stay(t *testing.T, homes map[string]string) {
+	t.Helper()
 	for id, addr := range g.turns(t, keys(homes), "pinned") {
 		if addr != homes[id] {
 			t.Errorf("session %s moved from %s to %s", id, homes[id], addr)
 		}
 	}
-	g.waitInflight(t, 0)
-	g.waitOpenTotal(t, uint64(len(homes)))
 }
 
 func TestStreamsArriveWholeAndAreCounted(t *testing.T) {

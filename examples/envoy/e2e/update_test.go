@@ -62,6 +62,24 @@ func (g *gateway) update(t *testing.T, edit func(map[string]any)) {
 	g.client.http.CloseIdleConnections()
 }
 
+// alter makes updates change more than the plugin's configuration, and updates it
+// with the given edit. The function that it returns undoes both.
+func (g *gateway) alter(t *testing.T, by func(envoytest.Bootstrap) (envoytest.Bootstrap, error), edit func(map[string]any)) (undo func()) {
+	t.Helper()
+	g.altered = by
+	undo = func() {
+		g.altered = nil
+		g.update(t, func(map[string]any) {})
+	}
+	g.update(t, edit)
+	return undo
+}
+
+// leaveOut is an alteration: a block of the user's file is missing.
+func leaveOut(block string) func(envoytest.Bootstrap) (envoytest.Bootstrap, error) {
+	return func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) { return b.Without(block) }
+}
+
 func (g *gateway) replaceAndWait(t *testing.T, edit func(map[string]any), counter string) {
 	t.Helper()
 	before := g.lds(t)

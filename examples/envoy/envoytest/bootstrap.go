@@ -80,6 +80,25 @@ func (b Bootstrap) DirectResponse(path, text string) (Bootstrap, error) {
 		"              - {match: {path: %q}, direct_response: {status: 200, body: {inline_string: %q}}}\n", path, text))
 }
 
+// PluginOff adds a route in front of all others, to the cluster vllm, on which
+// Pinwheel is switched off.
+func (b Bootstrap) PluginOff(path string) (Bootstrap, error) {
+	const routes = "              routes:\n"
+	return b.swap(routes, routes+fmt.Sprintf("              - {match: {path: %q}, route: {cluster: vllm}, "+
+		"typed_per_filter_config: {pinwheel: {\"@type\": type.googleapis.com/envoy.config.route.v3.FilterConfig, disabled: true}}}\n", path))
+}
+
+// FileEndpoints makes the static cluster take its endpoints from a file (EDS),
+// which Envoy reads again whenever that file is replaced by a rename.
+func (b Bootstrap) FileEndpoints(path string) (Bootstrap, error) {
+	b, err := b.Without("load_assignment:")
+	if err != nil {
+		return "", err
+	}
+	return b.swap("    type: STATIC\n", "    type: EDS\n"+
+		"    eds_cluster_config: {eds_config: {resource_api_version: V3, path_config_source: {path: "+strconv.Quote(path)+"}}}\n")
+}
+
 // swap replaces a text that must occur exactly once.
 func (b Bootstrap) swap(from, to string) (Bootstrap, error) {
 	if n := strings.Count(string(b), from); n != 1 {

@@ -29,9 +29,11 @@ static_resources:
 
   clusters:
   - name: vllm
-    endpoints:
-    - {endpoint: {address: {port_value: 8001}}}
-    - {endpoint: {address: {port_value: 8002}}}
+    type: STATIC
+    load_assignment:
+      endpoints:
+      - {endpoint: {address: {port_value: 8001}}}
+      - {endpoint: {address: {port_value: 8002}}}
     last: true
 `
 
@@ -49,12 +51,14 @@ func TestBootstrapEdits(t *testing.T) {
 		{"respelt", func(b Bootstrap) (Bootstrap, error) { return b.Respell(3) },
 			[]string{"          \"replicas\": [\"127.0.0.1:8001\"]\n        }   \n    - name: router"}, nil},
 		{"endpoints", func(b Bootstrap) (Bootstrap, error) { return b.Endpoints(8001, 3) },
-			[]string{"8001}}}\n    - {endpoint: {address: {port_value: 8002}}}\n    - {endpoint: {address: {port_value: 8003}}}\n    last"}, nil},
+			[]string{"8001}}}\n      - {endpoint: {address: {port_value: 8002}}}\n      - {endpoint: {address: {port_value: 8003}}}\n    last"}, nil},
 		{"without a block", func(b Bootstrap) (Bootstrap, error) { return b.Without("early:") },
 			[]string{"http_filters:", "10000"}, []string{"early", "strip", "mutations"}},
 		{"bodies shown", Bootstrap.ShowBodies, []string{"\n      allow_on_headers_stop_iteration: true\n"}, nil},
 		{"buffer limit", func(b Bootstrap) (Bootstrap, error) { return b.BufferLimit(7) },
 			[]string{"  - name: llm\n    per_connection_buffer_limit_bytes: 7\n    address:"}, nil},
+		{"endpoints in a file", func(b Bootstrap) (Bootstrap, error) { return b.FileEndpoints("/x/eds.yaml") },
+			[]string{"  - name: vllm\n    type: EDS\n    eds_cluster_config:", `path: "/x/eds.yaml"`}, []string{"STATIC", "load_assignment", "8001}"}},
 		{"without a filter", func(b Bootstrap) (Bootstrap, error) { return b.WithoutFilter("pinwheel") },
 			[]string{"http_filters:\n    - name: router"}, []string{"pinwheel", "replicas"}},
 	}
@@ -85,6 +89,9 @@ func TestBootstrapEditsThatMiss(t *testing.T) {
 		"no JSON":      func() (Bootstrap, error) { return Bootstrap("value: |\n  {,}\n").Plugin(func(map[string]any) {}) },
 		"no flag":      func() (Bootstrap, error) { return Bootstrap("x").ShowBodies() },
 		"no routes":    func() (Bootstrap, error) { return Bootstrap(small).DirectResponse("/x", "y") },
+		"no route":     func() (Bootstrap, error) { return Bootstrap(small).PluginOff("/x") },
+		"no endpoints": func() (Bootstrap, error) { return Bootstrap("type: STATIC\n").FileEndpoints("f") },
+		"not static":   func() (Bootstrap, error) { return Bootstrap("load_assignment:\n").FileEndpoints("f") },
 		"no listeners": func() (Bootstrap, error) { b, _, err := Bootstrap("clusters:\n").SplitListeners("f"); return b, err },
 		"other name": func() (Bootstrap, error) {
 			b, _, err := Bootstrap("listeners:\n- name: x\n").SplitListeners("f")
