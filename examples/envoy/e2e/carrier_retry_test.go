@@ -36,8 +36,8 @@ func (g *gateway) kill(t *testing.T, r *envoytest.Replica) (reopen func()) {
 	return reopen
 }
 
-// ask sends a turn that may fail.
-func (g *gateway) ask(t *testing.T, id string) reply {
+// try sends a turn that may fail.
+func (g *gateway) try(t *testing.T, id string) reply {
 	t.Helper()
 	g.opened(id)
 	r, err := g.client.send(t.Context(), http.MethodPost, chatPath, strings.NewReader("{}"), "X-Session-ID", id)
@@ -75,7 +75,7 @@ func TestCarriersRetry(t *testing.T) {
 			}
 			served := map[string]bool{}
 			for range turns {
-				r := g.ask(t, id)
+				r := g.try(t, id)
 				served[r.Served] = true
 				switch {
 				case r.Reason != "pinned":
@@ -118,7 +118,7 @@ func TestStatefulSessionRetriesAnywhere(t *testing.T) {
 		const turns = 60 // none of whose retries draws one of three: a chance of 1 in 10^10
 		for id, home := range homes {
 			for i := 0; i < turns && home == dead.Addr; i++ {
-				g.ask(t, id)
+				g.try(t, id)
 			}
 		}
 		if n := g.stats(t, `^cluster\.vllm\.upstream_`)[statConnectFailure] - before; n <= turns {
@@ -144,7 +144,7 @@ func TestCarriersLeaveADeadReplica(t *testing.T) {
 				continue
 			}
 			until(t, "the session to move", func() (bool, string) {
-				r := g.ask(t, id)
+				r := g.try(t, id)
 				if r.Status != 200 {
 					failed++
 				}
@@ -163,13 +163,13 @@ func TestCarriersLeaveADeadReplica(t *testing.T) {
 		g.stay(t, homes)
 		if k == originalDst { // nobody else can answer for a trial
 			until(t, "a new session to try the dead replica", func() (bool, string) {
-				r := g.ask(t, newID())
+				r := g.try(t, newID())
 				return r.Status == 503 && r.Reason == "placed" && r.Chosen == dead.Addr, fmt.Sprint(r.Status, r.Reason, r.Chosen)
 			})
 		}
 		reopen()
 		until(t, "new sessions on the replica that is back", func() (bool, string) {
-			r := g.ask(t, newID())
+			r := g.try(t, newID())
 			return r.Served == dead.Addr, r.Served
 		})
 		g.stay(t, homes)

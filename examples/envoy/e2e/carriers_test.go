@@ -101,7 +101,7 @@ func TestStatefulSessionStrict(t *testing.T) {
 		served := map[string]int{}
 		ids := newIDs(8)
 		for _, id := range ids {
-			r := g.ask(t, id)
+			r := g.try(t, id)
 			served[fmt.Sprint(r.Status, r.Served)]++
 		}
 		if len(served) != 2 || served["503"] != 4 || served["200"+g.replicas[0].Addr] != 4 {
@@ -131,7 +131,7 @@ func TestCarriersWithoutAName(t *testing.T) {
 		g.update(t, func(c map[string]any) { c["replicas"] = []string{} })
 		defer g.update(t, func(map[string]any) {})
 		for range 6 {
-			r := g.ask(t, newID())
+			r := g.try(t, newID())
 			if want := map[bool]int{true: 503, false: 200}[k == originalDst]; r.Status != want || r.Reason != "no_replica" || (r.Served == "") != (k == originalDst) {
 				t.Errorf("status %d from %q, reason %q", r.Status, r.Served, r.Reason)
 			}
