@@ -12,9 +12,9 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/build/envoy/wheel"
 )
 
-// ask sends one turn of a session, whatever its reason, and expects 200 from the
+// anyTurn sends one turn of a session, whatever its reason, and expects 200 from the
 // replica that the plugin names, if it names any.
-func (g *gateway) ask(t *testing.T, id string) reply {
+func (g *gateway) anyTurn(t *testing.T, id string) reply {
 	t.Helper()
 	g.opened(id)
 	r, err := g.client.send(t.Context(), http.MethodPost, chatPath, strings.NewReader("{}"), "X-Session-ID", id)
@@ -48,7 +48,7 @@ func (g *gateway) placeTwelve(t *testing.T) []int {
 	served := map[string]string{}
 	for _, id := range ids {
 		g.client.http.CloseIdleConnections()
-		served[id] = g.ask(t, id).Served
+		served[id] = g.anyTurn(t, id).Served
 	}
 	g.release(t, ids...)
 	return g.spread(served)
@@ -58,7 +58,7 @@ func (g *gateway) placeTwelve(t *testing.T) []int {
 func (g *gateway) stayHome(t *testing.T, when string, homes map[string]string) {
 	t.Helper()
 	for id, home := range homes {
-		if r := g.ask(t, id); r.Served != home || r.Reason != "pinned" {
+		if r := g.anyTurn(t, id); r.Served != home || r.Reason != "pinned" {
 			g.complain(t, "%s: session %s of %s is %s on %s", when, id, home, r.Reason, r.Served)
 		}
 	}
@@ -81,7 +81,7 @@ func TestDiscoveryFindsLosesAndRefinds(t *testing.T) {
 
 		g.list(t, map[string]string{b: notListed})
 		for id, home := range homes {
-			r := g.ask(t, id)
+			r := g.anyTurn(t, id)
 			if home == b && (r.Reason != "failover_removed" || r.Served == b) || home != b && (r.Served != home || r.Reason != "pinned") {
 				g.complain(t, "lost: session of %s is %s on %s", home, r.Reason, r.Served)
 			}
@@ -111,7 +111,7 @@ func TestDiscoveredHealth(t *testing.T) {
 
 		g.list(t, map[string]string{a: "UNHEALTHY"})
 		for id, home := range homes {
-			r := g.ask(t, id)
+			r := g.anyTurn(t, id)
 			if home == a && (r.Reason != "failover_unhealthy" || r.Served == a) || home != a && (r.Served != home || r.Reason != "pinned") {
 				g.complain(t, "unhealthy: session of %s is %s on %s", home, r.Reason, r.Served)
 			}
@@ -160,7 +160,7 @@ func TestDiscoveryFromDNS(t *testing.T) {
 			}
 			defer g.stop()
 			until(t, "the replica to be discovered", func() (bool, string) {
-				r := g.ask(t, newID())
+				r := g.anyTurn(t, newID())
 				return r.Reason == "placed" && r.Served == g.replicas[1].Addr, r.Reason + " on " + r.Served
 			})
 		})
