@@ -33,8 +33,9 @@ type discovery struct {
 }
 
 // startDiscovered runs discovery.yaml with the replicas of endpoints.yaml, both as
-// users copy them: only ports, paths and the interval differ.
-func startDiscovered(ctx context.Context, bin string) (*gateway, error) {
+// users copy them: only ports, paths and the interval differ, and what edit, if
+// there is one, changes.
+func startDiscovered(ctx context.Context, bin string, edit func(g *gateway, file string) string) (*gateway, error) {
 	root, err := envoytest.Root()
 	if err != nil {
 		return nil, err
@@ -87,6 +88,9 @@ func startDiscovered(ctx context.Context, bin string) (*gateway, error) {
 	moved = strings.Replace(moved, "port_value: 9901", "port_value: "+proxy, 1)                       // then the cluster's
 	moved = strings.Replace(moved, "port_value: 10000", "port_value: "+strconv.Itoa(listener), 1)
 	moved = strings.Replace(moved, "path: examples/envoy/endpoints.yaml", "path: "+strconv.Quote(d.endpoints), 1)
+	if edit != nil {
+		moved = edit(g, moved)
+	}
 	edited, err := envoytest.Bootstrap(moved).Wasm(wasm)
 	if err != nil {
 		return nil, err

@@ -2,20 +2,23 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/build/envoy/wheel"
 )
 
-// ask sends one turn of a session, whatever its reason, and expects 200 from the
-// replica that the plugin names.
-func (g *gateway) ask(t *testing.T, id string) reply {
+// anyTurn sends one turn of a session, whatever its reason, and expects 200 from the
+// replica that the plugin names, if it names any.
+func (g *gateway) anyTurn(t *testing.T, id string) reply {
 	t.Helper()
 	g.opened(id)
 	r, err := g.client.send(t.Context(), http.MethodPost, chatPath, strings.NewReader("{}"), "X-Session-ID", id)
-	if err != nil || r.Status != 200 || r.Served != r.Chosen {
+	if err != nil || r.Status != 200 || r.Reason != "no_replica" && r.Served != r.Chosen {
 		g.complain(t, "turn of %s: status %d by %q, chosen %q (%s), %v", id, r.Status, r.Served, r.Chosen, r.Reason, err)
 	}
 	return r
@@ -45,7 +48,7 @@ func (g *gateway) placeTwelve(t *testing.T) []int {
 	served := map[string]string{}
 	for _, id := range ids {
 		g.client.http.CloseIdleConnections()
-		served[id] = g.ask(t, id).Served
+		served[id] = g.anyTurn(t, id).Served
 	}
 	g.release(t, ids...)
 	return g.spread(served)
@@ -55,7 +58,7 @@ func (g *gateway) placeTwelve(t *testing.T) []int {
 func (g *gateway) stayHome(t *testing.T, when string, homes map[string]string) {
 	t.Helper()
 	for id, home := range homes {
-		if r := g.ask(t, id); r.Served != home || r.Reason != "pinned" {
+		if r := g.anyTurn(t, id); r.Served != home || r.Reason != "pinned" {
 			g.complain(t, "%s: session %s of %s is %s on %s", when, id, home, r.Reason, r.Served)
 		}
 	}
@@ -78,7 +81,7 @@ func TestDiscoveryFindsLosesAndRefinds(t *testing.T) {
 
 		g.list(t, map[string]string{b: notListed})
 		for id, home := range homes {
-			r := g.ask(t, id)
+			r := g.anyTurn(t, id)
 			if home == b && (r.Reason != "failover_removed" || r.Served == b) || home != b && (r.Served != home || r.Reason != "pinned") {
 				g.complain(t, "lost: session of %s is %s on %s", home, r.Reason, r.Served)
 			}
@@ -108,7 +111,7 @@ func TestDiscoveredHealth(t *testing.T) {
 
 		g.list(t, map[string]string{a: "UNHEALTHY"})
 		for id, home := range homes {
-			r := g.ask(t, id)
+			r := g.anyTurn(t, id)
 			if home == a && (r.Reason != "failover_unhealthy" || r.Served == a) || home != a && (r.Served != home || r.Reason != "pinned") {
 				g.complain(t, "unhealthy: session of %s is %s on %s", home, r.Reason, r.Served)
 			}
@@ -125,6 +128,43 @@ func TestDiscoveredHealth(t *testing.T) {
 		g.list(t, all)
 		g.stayHome(t, "all unhealthy", homes)
 	})
+}
+
+// The lines that discovery.yaml has for DNS, in place of those for a file.
+func TestDiscoveryFromDNS(t *testing.T) {
+	for _, v := range versions() {
+		t.Run(v, func(t *testing.T) {
+			t.Parallel()
+			bin, err := wheel.Find(t.Context(), v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := startDiscovered(t.Context(), bin, func(g *gateway, file string) string {
+				lines := strings.SplitAfter(file, "\n")
+				var out, dns []string
+				for _, l := range lines {
+					switch code, comment := strings.CutPrefix(l, "    #       "); {
+					case comment:
+						dns = append(dns, "    "+code)
+					case l == "    type: EDS\n":
+						out = append(out, dns...)
+					case !strings.HasPrefix(l, "    eds_cluster_config:"):
+						out = append(out, l)
+					}
+				}
+				_, port, _ := net.SplitHostPort(g.replicas[1].Addr)
+				return strings.NewReplacer("vllm.default.svc.cluster.local", "127.0.0.1", "port_value: 8000", "port_value: "+port).Replace(strings.Join(out, ""))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.stop()
+			until(t, "the replica to be discovered", func() (bool, string) {
+				r := g.anyTurn(t, newID())
+				return r.Reason == "placed" && r.Served == g.replicas[1].Addr, r.Reason + " on " + r.Served
+			})
+		})
+	}
 }
 
 // The admin interface is not there: the replicas stay as they are, routing goes

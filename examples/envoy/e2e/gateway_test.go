@@ -175,6 +175,7 @@ func (g *gateway) stop() {
 	g.closeReplicas()
 	if g.discovery != nil {
 		g.discovery.close()
+		os.RemoveAll(g.discovery.dir)
 	}
 	if g.resources != "" {
 		os.RemoveAll(filepath.Dir(g.resources))

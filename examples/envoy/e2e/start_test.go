@@ -41,7 +41,7 @@ func start(k kind, version string) (*gateway, error) {
 		return nil, err
 	}
 	if k == discovered {
-		return startDiscovered(ctx, bin)
+		return startDiscovered(ctx, bin, nil)
 	}
 	g := &gateway{sessions: map[string]bool{}, crashes: k == crashing}
 	port, err := envoytest.FreePort()
