@@ -40,10 +40,11 @@ func start(k kind, version string) (*gateway, error) {
 	}
 	defer os.RemoveAll(dir) // Envoy reads its bootstrap once; LDS files live elsewhere
 	switch k {
-	case updatable, bareDoor:
-		text, err = g.split(k, text)
+	case userFile:
 	case readsBodies, noFlag, tightBuffers, readsPrompts:
 		text, err = readBodies(k, text)
+	default:
+		text, err = g.split(k, text)
 	}
 	if err != nil {
 		return nil, err
