@@ -97,7 +97,8 @@ func TestAReplicaDiesUnderLoad(t *testing.T) {
 }
 
 // All four replicas are replaced, one after another, while 120 sessions are at
-// work.
+// work. Of the 30 that the last one's predecessor leaves it may take 15: a newcomer
+// gets twice its fair share at most.
 func TestRollingReplacementUnderLoad(t *testing.T) {
 	each(t, fleet, func(t *testing.T, g *gateway) {
 		var members []string
@@ -129,8 +130,8 @@ func TestRollingReplacementUnderLoad(t *testing.T) {
 		after := g.round(t, ids, nil)
 		g.stillPinned(t, after)
 		counts := g.spread(after)
-		if slices.Max(counts[:4]) > 0 || slices.Min(counts[4:]) < 20 {
-			t.Errorf("sessions per replica %v, want none on the first four and 120 on the others, 20 at least on each", counts)
+		if slices.Max(counts[:4]) > 0 || slices.Min(counts[4:]) < 12 {
+			t.Errorf("sessions per replica %v, want none on the first four and 120 on the others, 12 at least on each", counts)
 		}
 		g.release(t, ids...)
 	})
