@@ -108,7 +108,19 @@ func startDiscovered(ctx context.Context, bin string, edit func(g *gateway, file
 		d.close()
 		return nil, err
 	}
-	return g, nil
+	// Envoy takes requests a little before its first answer to the plugin.
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		r, err := g.client.send(ctx, http.MethodGet, chatPath, nil)
+		if err == nil && r.Reason == "keyless" {
+			return g, nil
+		}
+		if time.Now().After(end) {
+			g.envoy.Stop()
+			g.closeReplicas()
+			d.close()
+			return nil, fmt.Errorf("no replica was discovered: reason %q, %v", r.Reason, err)
+		}
+	}
 }
 
 // open lets the plugin reach the admin interface.
