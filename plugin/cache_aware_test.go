@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -70,6 +71,30 @@ func TestWhatCacheAwareReads(t *testing.T) {
 		if sent := tt.request.Body + strings.Join(tt.request.Chunks, ""); r.RequestBody != sent {
 			t.Errorf("%s: %d of %d bytes arrived", tt.name, len(r.RequestBody), len(sent))
 		}
+	}
+}
+
+// The decision log says how much of the prompt the replica was known to hold.
+func TestDecisionLogTellsThePrefix(t *testing.T) {
+	g := startCacheAware(t, 1, threeReplicas+`,"decision_log":{"enabled":true}`)
+	first := text(1, 8000)
+	for _, id := range []string{"a", "b"} {
+		g.do(asks(id, first, text(2, 8000)))
+	}
+	g.do(asks("b", first))
+	g.do(asks("c", text(3, 8000)))
+	var got []string
+	for _, l := range g.Logs() {
+		if _, rest, ok := strings.Cut(l.Message, `,"prefix":`); ok {
+			share, _, _ := strings.Cut(rest, ",")
+			got = append(got, share)
+		} else if strings.Contains(l.Message, `"pinwheel":"decision"`) {
+			got = append(got, "-")
+		}
+	}
+	// A prefix ends at the last of its hashed lengths.
+	if want := []string{"0.00", "0.94", "-", "0.00"}; !slices.Equal(got, want) {
+		t.Errorf("prefixes %v, want %v", got, want)
 	}
 }
 

@@ -114,16 +114,25 @@ func (d *decoder) boolean(dst *bool, path string, v gjson.Result) {
 func (d *decoder) integer(dst *int, path string, v gjson.Result, least, most int) {
 	n, err := strconv.Atoi(v.Raw)
 	if v.Type != gjson.Number || err != nil || n < least || n > most {
-		d.fail(path, v.Raw+" is out of range", fmt.Sprintf("a whole number from %d to %d", least, most))
+		d.fail(path, outOfRange(v), fmt.Sprintf("a whole number from %d to %d", least, most))
 		return
 	}
 	*dst = n
 }
 
 // number reads a number from 0 to most.
+// outOfRange says what is wrong with a value that is not the number that is asked
+// for: "0.5" looks as if it were in range.
+func outOfRange(v gjson.Result) string {
+	if v.Type != gjson.Number {
+		return kind(v) + " where a number belongs"
+	}
+	return v.Raw + " is out of range"
+}
+
 func (d *decoder) number(dst *float64, path string, v gjson.Result, most int) {
 	if v.Type != gjson.Number || v.Num < 0 || v.Num > float64(most) {
-		d.fail(path, v.Raw+" is out of range", "a number from 0 to "+strconv.Itoa(most))
+		d.fail(path, outOfRange(v), "a number from 0 to "+strconv.Itoa(most))
 		return
 	}
 	*dst = v.Num

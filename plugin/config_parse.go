@@ -285,7 +285,7 @@ func (d *decoder) consistentHash(c *ConsistentHashConfig, path string, v gjson.R
 	d.object(path, v, fields{
 		{"load_factor", func(p string, v gjson.Result) {
 			if v.Type != gjson.Number || v.Num != 0 && (v.Num < 1 || v.Num > maxLoadFactor) {
-				d.fail(p, v.Raw+" is out of range", "0 for no bound, or a number from 1 to "+strconv.Itoa(maxLoadFactor))
+				d.fail(p, outOfRange(v), "0 for no bound, or a number from 1 to "+strconv.Itoa(maxLoadFactor))
 			}
 			c.LoadFactor = v.Num
 		}},

@@ -13,11 +13,16 @@ import (
 
 // logDecision writes one JSON line about a turn.
 func (f *filter) logDecision(p *pool, key policy.Key, d policy.Decision) {
+	f.log(p, key, d, d.Reason.String())
+}
+
+// log writes a line with a reason that need not be the decision's.
+func (f *filter) log(p *pool, key policy.Key, d policy.Decision, reason string) {
 	c := &f.config.DecisionLog
 	if !c.Enabled || !c.samples(key) {
 		return
 	}
-	line := p.appendDecision(f.line[:0], key, d, time.Now())
+	line := p.appendDecision(f.line[:0], key, d, reason, time.Now())
 	f.line = line
 	switch c.Level {
 	case "debug":
@@ -39,7 +44,7 @@ func (c *DecisionLogConfig) samples(key policy.Key) bool {
 	return c.Sample == 1 || float64(draw) < c.Sample*(1<<64)
 }
 
-func (p *pool) appendDecision(b []byte, key policy.Key, d policy.Decision, at time.Time) []byte {
+func (p *pool) appendDecision(b []byte, key policy.Key, d policy.Decision, reason string, at time.Time) []byte {
 	b = append(b, `{"pinwheel":"decision","time":"`...)
 	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","pool":"`...)
@@ -50,7 +55,7 @@ func (p *pool) appendDecision(b []byte, key policy.Key, d policy.Decision, at ti
 	} else {
 		b = append(append(append(b, '"'), shortHash(key.Hash)...), '"')
 	}
-	b = append(append(b, `,"reason":"`...), d.Reason.String()...)
+	b = append(append(b, `,"reason":"`...), reason...)
 	b = append(b, `","replica":`...)
 	view := &p.store.view
 	i := view.Index(d.Replica)
@@ -60,6 +65,9 @@ func (p *pool) appendDecision(b []byte, key policy.Key, d policy.Decision, at ti
 	b = gjson.AppendJSONString(b, view.List[i].Address)
 	if d.Reason == policy.Pinned {
 		return append(b, '}')
+	}
+	if p.readsPrompts() && d.Reason <= policy.Expired {
+		b = strconv.AppendFloat(append(b, `,"prefix":`...), p.store.held, 'f', 2, 64)
 	}
 	b = append(b, `,"open_sessions":{`...)
 	first := true

@@ -1,6 +1,10 @@
 package plugin
 
 import (
+	"time"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
+
 	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
@@ -62,14 +66,35 @@ func (t *turn) answered(a answer, address string) {
 	if served != t.decision.Replica {
 		s.stats.fallbacks++
 		if a.retried {
-			s.answered(t.decision.Replica, false, t.began, now)
+			t.failed(t.decision.Replica, now)
 		}
 	}
-	if served != 0 {
-		s.answered(served, !a.failed, t.began, now)
+	switch {
+	case served == 0:
+	case a.failed:
+		t.failed(served, now)
+	default:
+		s.answered(served, true, t.began, now)
+		if served != t.decision.Replica && t.listed && s.follow(t.key.Hash, t.decision.Replica, served, now) {
+			t.filter.log(t.pool, t.key, policy.Decision{Replica: served}, "followed")
+		}
 	}
-	if served != t.decision.Replica && served != 0 && !a.failed && t.listed {
-		s.follow(t.key.Hash, t.decision.Replica, served, now)
+}
+
+// failed records that the replica with that id failed the turn, and tells the
+// operator where that begins a cool-down.
+func (t *turn) failed(id uint32, now int64) {
+	p := t.pool
+	if !p.store.answered(id, false, t.began, now) {
+		return
+	}
+	i := p.store.view.Index(id)
+	if i < 0 {
+		return
+	}
+	if c := &p.store.view.List[i]; c.Health.Cooling() && c.Health.Since == now {
+		proxywasm.LogWarn("pinwheel: pool " + p.Name + ": " + c.Address + " fails and is left alone for " +
+			(time.Duration(c.Health.Cooldown) * time.Millisecond).String())
 	}
 }
 
@@ -90,12 +115,12 @@ func (s *store) member(address string) uint32 {
 }
 
 // answered records that a turn which began at that time went well on the replica,
-// or did not. It writes only what changes something.
-func (s *store) answered(id uint32, well bool, began, now int64) {
+// or did not, and reports whether that changed anything. Else nothing is written.
+func (s *store) answered(id uint32, well bool, began, now int64) bool {
 	for range maxTries {
 		cas, ok := s.refresh()
 		if !ok {
-			return
+			return false
 		}
 		changed := false
 		if well {
@@ -103,9 +128,12 @@ func (s *store) answered(id uint32, well bool, began, now int64) {
 		} else {
 			changed = s.view.Fail(id, began, now, s.health)
 		}
-		if !changed || s.writeRecord(cas) != casMismatch {
-			return
+		if !changed {
+			return false
+		}
+		if done := s.writeRecord(cas); done != casMismatch {
+			return done == written
 		}
 	}
-	s.fault(faultCAS)
+	return s.fault(faultCAS)
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,34 @@ func TestARetryThatSucceedsIsTheFirstHostsFailure(t *testing.T) {
 	}
 	if n := g.Metric("pinwheel_failovers_total.pool.default.reason.followed"); n != 1 {
 		t.Errorf("%d pins followed, want 1", n)
+	}
+}
+
+// A cool-down is told once, by a line and a gauge, and so is a pin that follows.
+func TestWhatHealthTells(t *testing.T) {
+	g := startGateway(t, 2, twoReplicas+`,"decision_log":{"enabled":true},"health":{"failures":2,"cooldown":"5s"}`)
+	home := replicaOf(g.answered(0, "s", told{status: 200}))
+	other := map[string]string{"10.0.0.1:8000": "10.0.0.2:8000", "10.0.0.2:8000": "10.0.0.1:8000"}[home]
+	for w := range 2 {
+		g.answered(w, "s", told{status: 200, upstream: other, attempts: "2"})
+	}
+	g.answered(0, "s", told{status: 200})
+	var told, followed int
+	for _, l := range g.Logs() {
+		if l.Level == hostsim.LogWarn && strings.Contains(l.Message, "pool default: "+home+" fails and is left alone for 5s") {
+			told++
+		}
+		if strings.Contains(l.Message, `"reason":"followed","replica":"`+other+`"}`) {
+			followed++
+		}
+	}
+	if told != 1 || followed != 1 {
+		t.Errorf("%d cool-downs told and %d pins that followed, want one each", told, followed)
+	}
+	g.Advance(2 * tick)
+	const gauge = "pinwheel_cooling.pool.default.replica."
+	if a, b := g.Metric(gauge+home), g.Metric(gauge+other); a != 1 || b != 0 {
+		t.Errorf("cooling: %d and %d, want 1 and 0", a, b)
 	}
 }
 

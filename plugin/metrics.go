@@ -118,11 +118,12 @@ func (g gauges) set(name string, value int64) {
 // load is what the gauges show of one address.
 type load struct{ sessions, inflight int64 }
 
-// setGauges shows open sessions and running requests for each address of the
-// pool. A removed replica shows until its last session and request are gone; what
+// setGauges shows open sessions, running requests and cool-downs for each address
+// of the pool. A removed replica shows until its last session and request are gone; what
 // a reset ended is no session.
 func (p *pool) setGauges(running map[uint32]uint32) {
 	byAddress := make(map[string]load, len(p.store.view.List))
+	cooling := map[string]int64{}
 	for i := range p.store.view.List {
 		c := &p.store.view.List[i]
 		l := byAddress[c.Address]
@@ -131,10 +132,14 @@ func (p *pool) setGauges(running map[uint32]uint32) {
 		}
 		l.inflight += int64(running[c.ID])
 		byAddress[c.Address] = l
+		if c.Condition() == policy.Cooling {
+			cooling[c.Address] = 1
+		}
 	}
 	for address, l := range byAddress {
 		label := ".pool." + p.Name + ".replica." + address
 		p.gauges.set("pinwheel_sessions"+label, l.sessions)
 		p.gauges.set("pinwheel_inflight"+label, l.inflight)
+		p.gauges.set("pinwheel_cooling"+label, cooling[address])
 	}
 }

@@ -32,6 +32,9 @@ type store struct {
 	max       uint64
 	// prefixes is what the policy knows of prompts, nil if it asks for none.
 	prefixes *prefixes
+	// held is the share of its prompt that the replica of the session that was placed
+	// last was known to hold.
+	held float64
 
 	// heard is set when hear was called since the last tick; newest is the newest
 	// connection that it heard of while the members were in force.
@@ -256,7 +259,11 @@ func (s *store) reserve(key policy.Key, old policy.Pin, known policy.PrefixMatch
 		s.view.Reserve(i, now)
 		switch s.writeRecord(cas) {
 		case written:
-			return s.view.List[i].ID, 0, true
+			id = s.view.List[i].ID
+			if s.held = 0; known.Holds(id) {
+				s.held = known.Share
+			}
+			return id, 0, true
 		case failed:
 			return 0, policy.Error, false
 		}
@@ -282,43 +289,6 @@ func (s *store) giveBack(id, n uint32) {
 		}
 	}
 	s.fault(faultCAS)
-}
-
-// follow moves a session to the replica that served a turn of it, if the one it is
-// pinned to cannot keep it: what is cached of it is there now.
-func (s *store) follow(h policy.Hash, pinned, served uint32, now int64) {
-	index := s.shardOf(h)
-	sh, cas, ok := s.readShard(index)
-	if !ok {
-		return
-	}
-	at := sh.find(h)
-	if at < 0 || sh.pin(at).Replica != pinned || !s.view.Follows(pinned, served, now) || !s.count(served, now) {
-		return
-	}
-	s.buf = sh.copyTo(s.buf).put(at, h, policy.Pin{Replica: served, LastSeen: now})
-	if s.write(s.shardKey(index), cas) == written {
-		s.stats.followed++
-		s.giveBack(pinned, 1)
-	} else { // another turn decided meanwhile
-		s.giveBack(served, 1)
-	}
-}
-
-// count puts one session on the replica with that id, and reports whether it did.
-func (s *store) count(id uint32, now int64) bool {
-	for range maxTries {
-		cas, ok := s.refresh()
-		i := s.view.Index(id)
-		if !ok || i < 0 {
-			return false
-		}
-		s.view.Reserve(i, now)
-		if done := s.writeRecord(cas); done != casMismatch {
-			return done == written
-		}
-	}
-	return s.fault(faultCAS)
 }
 
 // finish ends the session and reports whether it was open.

@@ -58,7 +58,7 @@ func (p CacheAware) holder(r *Replicas, q *Query) int {
 		if least < 0 || lessLoaded(c, &r.List[least], q.Leaving) {
 			least = i
 		}
-		if !q.Prefix.holds(c.ID) {
+		if !q.Prefix.Holds(c.ID) {
 			continue
 		}
 		holders++

@@ -16,7 +16,8 @@ type PrefixMatch struct {
 	Share float64
 }
 
-func (m *PrefixMatch) holds(id uint32) bool {
+// Holds reports whether the replica with that id is one of the holders.
+func (m *PrefixMatch) Holds(id uint32) bool {
 	for _, h := range m.Holders {
 		if h == id && id != 0 {
 			return true

@@ -181,12 +181,16 @@ func TestFrontPageCommands(t *testing.T) {
 		"dist/replicas", filepath.Join(dir, "replicas"),
 	).Replace(movePorts(blocks[0]))
 	out := runScript(t, root, script, "ENVOY="+bin, "PATH="+withCurl(t, dir))
-	homes, reasons := saidOf(out, "x-pinwheel-replica: "), saidOf(out, "x-pinwheel-reason: ")
-	if len(homes) != 4 || homes[0] != homes[2] || homes[1] != homes[3] || homes[0] == homes[1] {
-		t.Errorf("alice, bob, alice, bob went to %q", homes)
+	var homes []string
+	for _, session := range []string{"alice", "bob"} {
+		served, reasons := saidOf(out, session+": x-pinwheel-replica: "), saidOf(out, session+": x-pinwheel-reason: ")
+		if len(served) != 2 || served[0] != served[1] || strings.Join(reasons, " ") != "placed pinned" {
+			t.Errorf("%s went to %q, %q", session, served, reasons)
+		}
+		homes = append(homes, served...)
 	}
-	if strings.Join(reasons, " ") != "placed placed pinned pinned" {
-		t.Errorf("reasons %q", reasons)
+	if len(homes) != 4 || homes[0] == homes[2] {
+		t.Errorf("alice and bob went to %q, want two replicas", homes)
 	}
 	if !strings.Contains(out, `{"status":"ok","session_id":"alice"}`) {
 		t.Errorf("the release was not acknowledged:\n%s", out)

@@ -1,0 +1,42 @@
+package plugin
+
+import "github.com/pinwheel-proxy/pinwheel/policy"
+
+// follow moves a session to the replica that served a turn of it, if the one it is
+// pinned to cannot keep it: what is cached of it is there now. It reports whether
+// it did.
+func (s *store) follow(h policy.Hash, pinned, served uint32, now int64) bool {
+	index := s.shardOf(h)
+	sh, cas, ok := s.readShard(index)
+	if !ok {
+		return false
+	}
+	at := sh.find(h)
+	if at < 0 || sh.pin(at).Replica != pinned || !s.view.Follows(pinned, served, now) || !s.count(served, now) {
+		return false
+	}
+	s.buf = sh.copyTo(s.buf).put(at, h, policy.Pin{Replica: served, LastSeen: now})
+	if s.write(s.shardKey(index), cas) != written { // another turn decided meanwhile
+		s.giveBack(served, 1)
+		return false
+	}
+	s.stats.followed++
+	s.giveBack(pinned, 1)
+	return true
+}
+
+// count puts one session on the replica with that id, and reports whether it did.
+func (s *store) count(id uint32, now int64) bool {
+	for range maxTries {
+		cas, ok := s.refresh()
+		i := s.view.Index(id)
+		if !ok || i < 0 {
+			return false
+		}
+		s.view.Reserve(i, now)
+		if done := s.writeRecord(cas); done != casMismatch {
+			return done == written
+		}
+	}
+	return s.fault(faultCAS)
+}
