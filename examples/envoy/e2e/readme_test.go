@@ -70,6 +70,7 @@ func TestReadmeCommands(t *testing.T) {
 		t.Errorf("the release was not acknowledged:\n%s", out)
 	}
 	operated(t, out)
+	died(t, out)
 	for _, carrier := range []string{"stateful-session: ", "original-dst: "} {
 		homes, reasons := saidOf(out, carrier+"x-pinwheel-replica: "), saidOf(out, carrier+"x-pinwheel-reason: ")
 		if len(homes) != 2 || homes[0] != homes[1] || !strings.HasPrefix(homes[0], "127.0.0.1:") || strings.Join(reasons, " ") != "placed pinned" {
@@ -110,6 +111,30 @@ func operated(t *testing.T, out string) {
 	}
 	if kept != 1 {
 		t.Errorf("%d turns went to the drained replica, want its session's one:\n%s", kept, out)
+	}
+}
+
+// died checks what a page says of sessions whose replica is killed: five turns each.
+func died(t *testing.T, out string) {
+	t.Helper()
+	moved := 0
+	for _, session := range []string{"s1", "s2", "s3"} {
+		turns := saidOf(out, session+" on ")
+		if len(turns) != 5 {
+			t.Errorf("%s had turns %q, want five", session, turns)
+			continue
+		}
+		if turns[0] == turns[4] && turns[0] == turns[1] {
+			continue // it was not there
+		}
+		moved++
+		spare, _, _ := strings.Cut(turns[1], ",")
+		if turns[1] != spare+", attempts: 2" || turns[4] != spare+", attempts: 1" {
+			t.Errorf("%s, whose replica died, had turns %q", session, turns)
+		}
+	}
+	if moved != 1 {
+		t.Errorf("%d sessions moved, want one", moved)
 	}
 }
 
