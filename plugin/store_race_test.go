@@ -157,13 +157,14 @@ func TestRacingFirstTurnsAgree(t *testing.T) {
 	}
 }
 
-// mix is a worker's random life: turns, releases, sweeps, membership, orders.
+// mix is a worker's random life: turns, releases, sweeps, membership, discovery,
+// answers, retries, orders.
 func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 	return func() {
 		for range steps {
 			*clock += int64(rng.IntN(int(time.Minute.Milliseconds())))
 			key := keyOf(fmt.Sprint(rng.IntN(12)))
-			switch rng.IntN(12) {
+			switch rng.IntN(16) {
 			case 0, 1:
 				s.finish(key.Hash, 1000)
 			case 2:
@@ -171,7 +172,7 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 			case 3:
 				members := addresses(1 + rng.IntN(4))
 				members[0].State = policy.State(rng.IntN(3))
-				s.members, s.sum = members, sumOf(members, s.timeout)
+				s.members, s.sum, s.health = members, sumOf(members, s.timeout), policy.HealthRule{Failures: 2, Cooldown: 1, MaxCooldown: 1 << 20}
 				s.adopt(*clock, 0)
 			case 4:
 				if cas, ok := s.refresh(); ok {
@@ -183,6 +184,16 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 				s.drain(uint32(1+rng.IntN(6)), rng.IntN(2) == 0)
 			case 7:
 				s.reset(*clock)
+			case 8:
+				members := addresses(1 + rng.IntN(4))
+				s.grace = int64(rng.IntN(3)) * time.Minute.Milliseconds()
+				s.discovered(members, rng.IntN(2) == 0, *clock)
+			case 9:
+				s.answered(uint32(1+rng.IntN(6)), rng.IntN(3) == 0, *clock-int64(rng.IntN(2)), *clock)
+			case 10:
+				s.follow(key.Hash, uint32(1+rng.IntN(6)), uint32(1+rng.IntN(6)), *clock)
+			case 11:
+				s.hear(uint64(rng.IntN(20)), *clock)
 			default:
 				s.turn(key, nil, *clock)
 			}
