@@ -351,10 +351,10 @@ func (o *oracle) keeps(id uint32, now int64) bool {
 }
 
 // follow moves a session to the replica of that id, if its own keeps none and that
-// one does.
+// one does and takes new ones.
 func (o *oracle) follow(session string, id uint32, now int64) bool {
 	p := o.pinOf(session)
-	if p == nil || o.keeps(p.replica, now) || !o.keeps(id, now) {
+	if p == nil || o.keeps(p.replica, now) || !o.keeps(id, now) || !o.panics(now) && !o.byID(id).active() {
 		return false
 	}
 	c := o.byID(id)
