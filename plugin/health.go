@@ -42,24 +42,26 @@ func (t *turn) readAnswer() (a answer) {
 }
 
 // succeeded records a plain answer. What replicas do well most of the time costs
-// nothing here: neither a host call nor a write.
+// nothing here: neither a host call nor a write. Without health every answer is
+// plain, and ends what a configuration with it has left behind.
 func (t *turn) succeeded() {
 	s := t.pool.store
-	if t.decision.Replica != 0 && s.health.Failures > 0 && !s.isWell(t.decision.Replica) {
+	if t.decision.Replica != 0 && !s.isWell(t.decision.Replica) {
 		s.answered(t.decision.Replica, true, t.began, milliseconds())
 	}
 }
 
 // answered records an answer that failed, or took a retry, by the host that was
-// asked last; "" is none: the answer is then another filter's.
-func (t *turn) answered(a answer, address string) {
+// asked last; "" is none: the answer is then another filter's. The host that was
+// named may have another id by now.
+func (t *turn) answered(a answer, named, address string) {
 	s := t.pool.store
 	if address == "" {
 		return
 	}
 	now := milliseconds()
 	served := s.member(address)
-	if served != t.decision.Replica {
+	if address != named {
 		s.stats.fallbacks++
 		if a.retried {
 			s.answered(t.decision.Replica, false, t.began, now)
@@ -68,7 +70,7 @@ func (t *turn) answered(a answer, address string) {
 	if served != 0 {
 		s.answered(served, !a.failed, t.began, now)
 	}
-	if served != t.decision.Replica && served != 0 && !a.failed && t.listed {
+	if address != named && served != 0 && !a.failed && t.listed {
 		s.follow(t.key.Hash, t.decision.Replica, served, now)
 	}
 }

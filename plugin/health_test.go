@@ -201,6 +201,49 @@ func TestOneTrialOverAllWorkers(t *testing.T) {
 	}
 }
 
+// A configuration without health takes over a pool in which a replica cools down:
+// nothing would ever end that, and each of its sessions leave it for good.
+func TestHealthThatIsTurnedOffLeavesNobodyCooling(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+`,"health":{"failures":1,"cooldown":"1m","max_cooldown":"1m"}`)
+	failed := replicaOf(g.answered(0, "s", told{status: 500}))
+	if err := g.reconfigure(twoReplicas + `,"health":{"failures":0}`); err != nil {
+		t.Fatal(err)
+	}
+	g.Advance(61 * time.Second)
+	if got := replicaOf(g.answered(0, "trial", told{status: 200})); got != failed {
+		t.Fatalf("the trial goes to %s", got)
+	}
+	if h := g.health(failed); *h != (policy.Health{}) {
+		t.Errorf("after an answer: %+v", h)
+	}
+	if got := replicaOf(g.answered(0, "trial", told{status: 200})); got != failed {
+		t.Errorf("the session left for %s", got)
+	}
+}
+
+// A replica that the pool lists anew while a turn runs there is the host that was
+// asked: no fallback, and no reason to move a session.
+func TestAnAnswerAfterAResetIsNoFallback(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+withAdmin)
+	for _, attempts := range []string{"1", "2"} {
+		s := g.begin(0, "s")
+		g.ordered("POST", "reset", 200)
+		s.SetProperty("upstream.address", []byte(replicaOf(s)))
+		status := map[string]string{"1": "503", "2": "200"}[attempts]
+		if _, err := s.ResponseHeaders(hostsim.Headers{{":status", status}, {"x-envoy-attempt-count", attempts}}, true); err != nil {
+			t.Error(err)
+		}
+		g.end(s, hostsim.EndNormal)
+		if r := g.turn("s"); r.reason != "placed" {
+			t.Errorf("attempt %s: the session that the reset ended is %s", attempts, r.reason)
+		}
+	}
+	g.Advance(2 * tick)
+	if n := g.Metric("pinwheel_fallbacks_total.pool.default"); n != 0 {
+		t.Errorf("%d fallbacks, want 0", n)
+	}
+}
+
 // Health is looked at in one host call, whatever was configured; a replica that is
 // well costs no write.
 func TestWhatHealthCostsATurn(t *testing.T) {
