@@ -8,13 +8,13 @@ import (
 
 // prefixes remembers which replicas of one pool were given which prompts, in
 // shared data, for all workers at once: the shards of policy.PrefixShard under
-// pw1/POOL/p/SHARD. A shard that is lost or of another schema is an empty one. What
+// keyRoot POOL/p/SHARD. A shard that is lost or of another schema is an empty one. What
 // shared data refuses costs a cache miss and is counted.
 type prefixes struct {
 	data   sharedData
 	stats  *storeStats
 	layout policy.PrefixLayout
-	root   string // pw1/POOL/p/
+	root   string // keyRoot POOL/p/
 
 	// read are the shards that the last lookup read, for what is recorded after
 	// it in the same callback.
@@ -32,7 +32,7 @@ type prefixShard struct {
 
 func newPrefixes(data sharedData, stats *storeStats, pool string, most int) *prefixes {
 	return &prefixes{
-		data: data, stats: stats, layout: policy.NewPrefixLayout(most), root: "pw1/" + pool + "/p/",
+		data: data, stats: stats, layout: policy.NewPrefixLayout(most), root: keyRoot + pool + "/p/",
 		read: make([]prefixShard, 0, policy.MaxPrefixes),
 	}
 }

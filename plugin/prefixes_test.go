@@ -108,7 +108,7 @@ func TestWorkersShareOneIndex(t *testing.T) {
 // indexSize returns the entries of the index of pool p, and its bytes without keys.
 func indexSize(data *memoryData) (entries, size int) {
 	for key, v := range data.values {
-		if strings.HasPrefix(key, "pw1/p/p/") {
+		if strings.HasPrefix(key, keyRoot+"p/p/") {
 			entries += policy.PrefixShard(v).Len()
 			size += len(v)
 		}
@@ -150,7 +150,7 @@ func TestRacingPromptsAreRecorded(t *testing.T) {
 			mustBalance(t, data, s, fmt.Sprint("seed ", seed))
 		}
 		for key, v := range data.values {
-			if strings.HasPrefix(key, "pw1/p/p/") && !policy.PrefixShard(v).Valid() {
+			if strings.HasPrefix(key, keyRoot+"p/p/") && !policy.PrefixShard(v).Valid() {
 				t.Errorf("seed %d: %s holds % x", seed, key, v)
 			}
 		}
@@ -325,7 +325,7 @@ func TestARemovedReplicaLeavesTheIndex(t *testing.T) {
 		t.Errorf("on %d, the prompt is known on %d only", d.Replica, second.Replica)
 	}
 	for key, v := range data.values {
-		if !strings.HasPrefix(key, "pw1/p/p/") {
+		if !strings.HasPrefix(key, keyRoot+"p/p/") {
 			continue
 		}
 		for b := v[1:]; len(b) > 0; b = b[25:] {
@@ -356,7 +356,7 @@ func TestMaxPrefixesMayChange(t *testing.T) {
 	fill(1024, 10_000)
 	after := 0
 	for i := range policy.NewPrefixLayout(1024).Shards {
-		after += policy.PrefixShard(data.values[fmt.Sprintf("pw1/p/p/%05x", i)]).Len()
+		after += policy.PrefixShard(data.values[fmt.Sprintf(keyRoot+"p/p/%05x", i)]).Len()
 	}
 	if before > 4096 || before < 4000 || after > 1024 || after < 1000 {
 		t.Errorf("%d entries, then %d", before, after)

@@ -15,8 +15,13 @@ import (
 type shard []byte
 
 const (
-	schemaVersion = 1
-	pinSize       = 28
+	// schemaVersion is that of all values but the secret and the shards of a prefix
+	// index. keyRoot names it, too: while a gateway updates the module, the old one
+	// serves its last streams beside the new one, each with state of its own.
+	schemaVersion = 2
+	keyRoot       = "pw2/"
+
+	pinSize = 28
 )
 
 // valid reports whether the bytes are a shard of this schema.

@@ -62,7 +62,7 @@ const maxTries = 64
 func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 	s := &store{
 		data:    data,
-		prefix:  "pw1/" + pool.Name + "/",
+		prefix:  keyRoot + pool.Name + "/",
 		members: pool.Members,
 		policy:  policy.StickyLeastLoaded{},
 		timeout: session.IdleTimeout.Milliseconds(),
