@@ -116,7 +116,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		s.answered(1, false, 1000, 1000)
 		s.answered(1, true, 1001, 1001)
-		s.drain(1, true)
+		s.drain(addresses(1)[0].Address, true)
 		s.finish(keyOf("s").Hash, 1000)
 		s.reset(1000)
 	})

@@ -181,7 +181,7 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 			case 5:
 				s.touch(key.Hash, uint32(1+rng.IntN(4)), *clock)
 			case 6:
-				s.drain(uint32(1+rng.IntN(6)), rng.IntN(2) == 0)
+				s.drain(addresses(4)[rng.IntN(4)].Address, rng.IntN(2) == 0)
 			case 7:
 				s.reset(*clock)
 			case 8:
