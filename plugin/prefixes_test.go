@@ -385,3 +385,35 @@ func TestAFirstTurnWithAPromptAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", got)
 	}
 }
+
+// A turn that could not look anything up has read no shard: what an earlier callback
+// read is memory of others by now, and must not go into the index.
+func TestNothingIsRecordedOverWhatAnEarlierCallbackRead(t *testing.T) {
+	data := newMemoryData()
+	s := openCacheAware(t, data, addresses(3), 32)
+	prompt := promptWith(part(1, 600))
+	s.turn(keyOf("a"), prompt, 1000)
+	s.prefixes.lookup(prompt, &s.view.Replicas, 1000)
+	for _, read := range s.prefixes.read { // the callback ends
+		for i := range read.value[1:] {
+			read.value[1+i] = 0xff
+		}
+	}
+	refused := false
+	data.refuse = func(key string, _ bool) error {
+		if !refused && key == s.prefix+"replicas" {
+			refused = true
+			return errRefused
+		}
+		return nil
+	}
+	if d, ok := s.turn(keyOf("b"), prompt, 1000); !ok || d.Reason != policy.Placed || !refused {
+		t.Fatalf("%+v, ok %v, refused %v", d, ok, refused)
+	}
+	if entries, _ := indexSize(data); entries != prompt.Prefixes() {
+		t.Errorf("%d entries for a prompt of %d prefixes", entries, prompt.Prefixes())
+	}
+	if n := s.stats.faults[faultSchema] + s.stats.retries; n > 0 {
+		t.Errorf("%d foreign shards and lost writes", n)
+	}
+}

@@ -200,6 +200,7 @@ func (s *store) recall(prompt *policy.Prompt, now int64) policy.PrefixMatch {
 	if s.prefixes == nil || prompt == nil {
 		return policy.PrefixMatch{}
 	}
+	s.prefixes.read = s.prefixes.read[:0] // of an earlier callback, perhaps
 	if _, ok := s.refresh(); !ok {
 		return policy.PrefixMatch{}
 	}
