@@ -101,7 +101,7 @@ func (s *store) answered(id uint32, well bool, began, now int64) {
 		}
 		changed := false
 		if well {
-			changed = s.view.Succeed(id, began, now)
+			changed = s.view.Succeed(id, began)
 		} else {
 			changed = s.view.Fail(id, began, now, s.health)
 		}

@@ -89,6 +89,30 @@ func TestStatusesAreConfigured(t *testing.T) {
 	}
 }
 
+// Cool-downs that began together end together, and what was asked before comes
+// after. No replica has shown a failure of its own: were the first to answer alone
+// well, all sessions would move there.
+func TestAnOutageEndsForAllAtOnce(t *testing.T) {
+	g := startGateway(t, 1, threeReplicas+oneFailure)
+	homes := map[string]string{}
+	for _, id := range []string{"a", "b", "c"} {
+		homes[id] = replicaOf(g.answered(0, id, told{status: 500}))
+	}
+	g.Advance(9 * time.Second)
+	s := g.begin(0, "a")
+	s.SetProperty("upstream.address", []byte(replicaOf(s)))
+	g.Advance(2 * time.Second)
+	if _, err := s.ResponseHeaders(hostsim.Headers{{":status", "200"}}, true); err != nil {
+		t.Error(err)
+	}
+	g.end(s, hostsim.EndNormal)
+	for id, home := range homes {
+		if r := g.turn(id); r.reason != "pinned" || r.replica != home {
+			t.Errorf("%s of %s: %s on %s, which is %+v", id, home, r.reason, r.replica, g.health(home))
+		}
+	}
+}
+
 // What a later filter answers, or the gateway without having asked a host, says
 // nothing of the replica.
 func TestAnswersOfOthersAreNoFailures(t *testing.T) {

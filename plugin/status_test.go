@@ -188,7 +188,7 @@ func TestStatusTellsAnUnprovenReplica(t *testing.T) {
 			r.Fail(id+1, 0, 0, p.store.health)
 		}
 	}
-	r.Succeed(1, 1, 1)
+	r.Succeed(1, 1)
 	if got := p.healthJSON(&r.List[1].Health, 1); got != `"failures":2,"cooldown_ms":0,"remaining_ms":0` {
 		t.Error(got)
 	}
