@@ -113,6 +113,28 @@ func TestAnOutageEndsForAllAtOnce(t *testing.T) {
 	}
 }
 
+// A turn that was sent before a cool-down tells nothing of what comes after,
+// however late it is answered.
+func TestAnswersFromBeforeACoolDown(t *testing.T) {
+	for _, status := range []string{"500", "200"} {
+		g := startGateway(t, 1, threeReplicas+oneFailure)
+		s := g.begin(0, "s")
+		g.Advance(tick)
+		g.answered(0, "s", told{status: 500})
+		home := replicaOf(s)
+		before := *g.health(home)
+		g.Advance(time.Duration(before.Cooldown+1) * time.Millisecond)
+		s.SetProperty("upstream.address", []byte(home))
+		if _, err := s.ResponseHeaders(hostsim.Headers{{":status", status}}, true); err != nil {
+			t.Error(err)
+		}
+		g.end(s, hostsim.EndNormal)
+		if after := *g.health(home); !before.Cooling() || after != before {
+			t.Errorf("status %s: %+v, before %+v", status, after, before)
+		}
+	}
+}
+
 // What a later filter answers, or the gateway without having asked a host, says
 // nothing of the replica.
 func TestAnswersOfOthersAreNoFailures(t *testing.T) {
