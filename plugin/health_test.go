@@ -198,6 +198,20 @@ func TestARetryThatFailsIsBothHostsFailure(t *testing.T) {
 	}
 }
 
+// Nothing is cached of a session where its turn failed, too.
+func TestNoPinFollowsAFailure(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+`,"health":{"failures":2}`)
+	home := replicaOf(g.answered(0, "s", told{status: 500}))
+	spare := "10.0.0.1:8000"
+	if spare == home {
+		spare = "10.0.0.2:8000"
+	}
+	g.answered(0, "s", told{status: 503, upstream: spare, attempts: "2"})
+	if !g.health(home).Cooling() || g.health(spare).Cooling() || g.open()[home] != 1 {
+		t.Errorf("home %+v, spare %+v, sessions %v", g.health(home), g.health(spare), g.open())
+	}
+}
+
 // A worker learns of another's failures at its own next failure, placement or
 // tick.
 func TestWorkersShareHealth(t *testing.T) {
