@@ -144,11 +144,8 @@ func drainPools(pools []*pool, address string, drained bool, now int64) (status 
 	var found *policy.Replica
 	var sum load
 	for _, p := range pools {
-		id := p.store.member(address)
-		if id == 0 {
-			continue
-		}
-		if !p.store.drain(id, drained) {
+		id, ok := p.store.drain(address, drained)
+		if !ok {
 			return 503, "pool " + p.Name + " did not change: shared data does not take it"
 		}
 		if i := p.store.view.Index(id); i >= 0 {

@@ -151,7 +151,7 @@ func TestPoolsHaveTheirOwnIndexes(t *testing.T) {
 		}
 	}
 	for _, key := range g.SharedData().Keys() {
-		if strings.HasPrefix(key, "pw1/c/p/") {
+		if strings.HasPrefix(key, keyRoot+"c/p/") {
 			t.Errorf("an index of a pool that asks for none: %s", key)
 		}
 	}
@@ -269,7 +269,7 @@ func TestPromptsWithoutReuseInFlatMemory(t *testing.T) {
 	memory, size, keys := [2]uint64{g.Worker(0).Memory(), g.Worker(1).Memory()}, g.SharedData().Bytes(), g.SharedData().Len()
 	entries := 0
 	for _, key := range g.SharedData().Keys() {
-		if strings.HasPrefix(key, "pw1/default/p/") {
+		if strings.HasPrefix(key, keyRoot+"default/p/") {
 			value, _, _ := g.SharedData().Get(key)
 			entries += policy.PrefixShard(value).Len()
 		}

@@ -2,10 +2,15 @@ package plugin
 
 import "github.com/pinwheel-proxy/pinwheel/policy"
 
-// drain begins or ends the drain of the replica with that id. It is false if the
-// record could not be written.
-func (s *store) drain(id uint32, drained bool) bool {
-	return s.change(func(r *policy.Replicas) bool { return r.Drain(id, drained) })
+// drain begins or ends the drain of the member with that address, and returns its
+// id, 0 if there is no such member. It is false if the record could not be written.
+// A reset of another worker may give the member another id meanwhile.
+func (s *store) drain(address string, drained bool) (id uint32, ok bool) {
+	ok = s.change(func(r *policy.Replicas) bool {
+		id = s.member(address)
+		return r.Drain(id, drained)
+	})
+	return id, ok
 }
 
 // reset ends all sessions. It is false if the record could not be written. Other

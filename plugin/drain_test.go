@@ -95,8 +95,10 @@ func TestOrdersOfManyWorkersAllHold(t *testing.T) {
 				for i := range 5 {
 					s.turn(keyOf(fmt.Sprint(w, i)), nil, 1000)
 				}
-				if !s.drain(uint32(w+1), true) || !s.drain(uint32(w+1), true) {
-					t.Errorf("seed %d: not drained", seed)
+				for range 2 {
+					if id, ok := s.drain(members[w].Address, true); !ok || int(id) != w+1 {
+						t.Errorf("seed %d: not drained", seed)
+					}
 				}
 				s.adopt(1000, 0)
 				if d, ok := s.turn(keyOf(fmt.Sprint(w, "late")), nil, 1000); !ok || int(d.Replica) == w+1 {
@@ -115,6 +117,32 @@ func TestOrdersOfManyWorkersAllHold(t *testing.T) {
 	}
 }
 
+// A drain holds, whatever becomes of the replica's id while it is ordered.
+func TestADrainAmongResetsHolds(t *testing.T) {
+	const address = "10.0.0.1:8000"
+	for seed := range uint64(500) {
+		data := newMemoryData()
+		operator := openStore(t, data, addresses(3), testSession(100))
+		other := openStore(t, data, addresses(3), testSession(100))
+		for i := range 6 {
+			other.turn(keyOf(fmt.Sprint(i)), nil, 1000)
+		}
+		done := false
+		interleave(data, seed, nil, func() {
+			operator.refresh()
+			_, ok := operator.drain(address, true)
+			done = ok
+		}, func() {
+			other.reset(1000)
+		})
+		operator.refresh()
+		i := operator.view.Index(operator.member(address))
+		if !done || !operator.view.List[i].Drained {
+			t.Fatalf("seed %d: ordered %v, %+v", seed, done, operator.view.List)
+		}
+	}
+}
+
 func TestOrdersFailWhenSharedDataDoes(t *testing.T) {
 	data := newMemoryData()
 	s := openStore(t, data, addresses(2), testSession(100))
@@ -126,7 +154,7 @@ func TestOrdersFailWhenSharedDataDoes(t *testing.T) {
 			}
 			return nil
 		}
-		if s.drain(1, true) {
+		if _, ok := s.drain(addresses(1)[0].Address, true); ok {
 			t.Errorf("drained, writes refused: %v", writes)
 		}
 		if _, ok := s.reset(1000); ok {

@@ -14,7 +14,7 @@ func (g *gateway) falsify(change func(r *record)) {
 	g.t.Helper()
 	r := g.record("default")
 	change(&r)
-	if status := g.SharedData().Set("pw1/default/replicas", r.encode(nil), 0); status != hostsim.StatusOK {
+	if status := g.SharedData().Set(keyRoot+"default/replicas", r.encode(nil), 0); status != hostsim.StatusOK {
 		g.t.Fatal(status)
 	}
 }
@@ -50,7 +50,7 @@ func TestACrashWithinAPlacementIsRepaired(t *testing.T) {
 	g.OnSharedData(func(w int, op hostsim.SharedOp, key string) {
 		switch {
 		case w != 0 || op != hostsim.SharedSet:
-		case key == "pw1/default/replicas":
+		case key == keyRoot+"default/replicas":
 			counted = true
 		case counted:
 			panic("crashed by the test")

@@ -57,7 +57,7 @@ func TestExpiryIsCheckedAtTheTurn(t *testing.T) {
 func (g *gateway) sweepers(d time.Duration) []int {
 	seen := map[int]bool{}
 	g.OnSharedData(func(w int, _ hostsim.SharedOp, key string) {
-		if strings.HasPrefix(key, "pw1/default/s/") {
+		if strings.HasPrefix(key, keyRoot+"default/s/") {
 			seen[w] = true
 		}
 	})

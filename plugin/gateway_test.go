@@ -104,7 +104,7 @@ func (g *gateway) release(id string) result {
 // record reads a pool's record from shared data, as no metric tells it: at once.
 func (g *gateway) record(pool string) record {
 	g.t.Helper()
-	value, _, ok := g.SharedData().Get("pw1/" + pool + "/replicas")
+	value, _, ok := g.SharedData().Get(keyRoot + pool + "/replicas")
 	if !ok {
 		g.t.Fatalf("pool %s has no record", pool)
 	}
@@ -195,7 +195,7 @@ func (g *gateway) running() map[string]int {
 	}
 	counts := map[string]int{}
 	for slot := 0; ; slot++ {
-		value, _, ok := g.SharedData().Get(fmt.Sprintf("pw1/default/w/%d", slot))
+		value, _, ok := g.SharedData().Get(fmt.Sprintf(keyRoot+"default/w/%d", slot))
 		if !ok {
 			return counts
 		}

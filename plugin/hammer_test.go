@@ -110,7 +110,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	})
 	pins := map[uint32]int{}
 	for _, key := range g.SharedData().Keys() {
-		if len(key) > 14 && key[:14] == "pw1/default/s/" {
+		if len(key) > 14 && key[:14] == keyRoot+"default/s/" {
 			value, _, _ := g.SharedData().Get(key)
 			for sh, i := shard(value), 0; i < sh.len(); i++ {
 				pins[sh.pin(i).Replica]++

@@ -46,24 +46,26 @@ func (t *turn) readAnswer() (a answer) {
 }
 
 // succeeded records a plain answer. What replicas do well most of the time costs
-// nothing here: neither a host call nor a write.
+// nothing here: neither a host call nor a write. Without health every answer is
+// plain, and ends what a configuration with it has left behind.
 func (t *turn) succeeded() {
 	s := t.pool.store
-	if t.decision.Replica != 0 && s.health.Failures > 0 && !s.isWell(t.decision.Replica) {
+	if t.decision.Replica != 0 && !s.isWell(t.decision.Replica) {
 		s.answered(t.decision.Replica, true, t.began, milliseconds())
 	}
 }
 
 // answered records an answer that failed, or took a retry, by the host that was
-// asked last; "" is none: the answer is then another filter's.
-func (t *turn) answered(a answer, address string) {
+// asked last; "" is none: the answer is then another filter's. The host that was
+// named may have another id by now.
+func (t *turn) answered(a answer, named, address string) {
 	s := t.pool.store
 	if address == "" {
 		return
 	}
 	now := milliseconds()
 	served := s.member(address)
-	if served != t.decision.Replica {
+	if address != named {
 		s.stats.fallbacks++
 		if a.retried {
 			t.failed(t.decision.Replica, now)
@@ -75,7 +77,7 @@ func (t *turn) answered(a answer, address string) {
 		t.failed(served, now)
 	default:
 		s.answered(served, true, t.began, now)
-		if served != t.decision.Replica && t.listed && s.follow(t.key.Hash, t.decision.Replica, served, now) {
+		if address != named && t.listed && s.follow(t.key.Hash, t.decision.Replica, served, now) {
 			t.filter.log(t.pool, t.key, policy.Decision{Replica: served}, "followed")
 		}
 	}
@@ -124,7 +126,7 @@ func (s *store) answered(id uint32, well bool, began, now int64) bool {
 		}
 		changed := false
 		if well {
-			changed = s.view.Succeed(id, began, now)
+			changed = s.view.Succeed(id, began)
 		} else {
 			changed = s.view.Fail(id, began, now, s.health)
 		}

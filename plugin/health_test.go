@@ -90,6 +90,52 @@ func TestStatusesAreConfigured(t *testing.T) {
 	}
 }
 
+// Cool-downs that began together end together, and what was asked before comes
+// after. No replica has shown a failure of its own: were the first to answer alone
+// well, all sessions would move there.
+func TestAnOutageEndsForAllAtOnce(t *testing.T) {
+	g := startGateway(t, 1, threeReplicas+oneFailure)
+	homes := map[string]string{}
+	for _, id := range []string{"a", "b", "c"} {
+		homes[id] = replicaOf(g.answered(0, id, told{status: 500}))
+	}
+	g.Advance(9 * time.Second)
+	s := g.begin(0, "a")
+	s.SetProperty("upstream.address", []byte(replicaOf(s)))
+	g.Advance(2 * time.Second)
+	if _, err := s.ResponseHeaders(hostsim.Headers{{":status", "200"}}, true); err != nil {
+		t.Error(err)
+	}
+	g.end(s, hostsim.EndNormal)
+	for id, home := range homes {
+		if r := g.turn(id); r.reason != "pinned" || r.replica != home {
+			t.Errorf("%s of %s: %s on %s, which is %+v", id, home, r.reason, r.replica, g.health(home))
+		}
+	}
+}
+
+// A turn that was sent before a cool-down tells nothing of what comes after,
+// however late it is answered.
+func TestAnswersFromBeforeACoolDown(t *testing.T) {
+	for _, status := range []string{"500", "200"} {
+		g := startGateway(t, 1, threeReplicas+oneFailure)
+		s := g.begin(0, "s")
+		g.Advance(tick)
+		g.answered(0, "s", told{status: 500})
+		home := replicaOf(s)
+		before := *g.health(home)
+		g.Advance(time.Duration(before.Cooldown+1) * time.Millisecond)
+		s.SetProperty("upstream.address", []byte(home))
+		if _, err := s.ResponseHeaders(hostsim.Headers{{":status", status}}, true); err != nil {
+			t.Error(err)
+		}
+		g.end(s, hostsim.EndNormal)
+		if after := *g.health(home); !before.Cooling() || after != before {
+			t.Errorf("status %s: %+v, before %+v", status, after, before)
+		}
+	}
+}
+
 // What a later filter answers, or the gateway without having asked a host, says
 // nothing of the replica.
 func TestAnswersOfOthersAreNoFailures(t *testing.T) {
@@ -181,6 +227,20 @@ func TestARetryThatFailsIsBothHostsFailure(t *testing.T) {
 	}
 }
 
+// Nothing is cached of a session where its turn failed, too.
+func TestNoPinFollowsAFailure(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+`,"health":{"failures":2}`)
+	home := replicaOf(g.answered(0, "s", told{status: 500}))
+	spare := "10.0.0.1:8000"
+	if spare == home {
+		spare = "10.0.0.2:8000"
+	}
+	g.answered(0, "s", told{status: 503, upstream: spare, attempts: "2"})
+	if !g.health(home).Cooling() || g.health(spare).Cooling() || g.open()[home] != 1 {
+		t.Errorf("home %+v, spare %+v, sessions %v", g.health(home), g.health(spare), g.open())
+	}
+}
+
 // A worker learns of another's failures at its own next failure, placement or
 // tick.
 func TestWorkersShareHealth(t *testing.T) {
@@ -227,6 +287,49 @@ func TestOneTrialOverAllWorkers(t *testing.T) {
 		if trials != 1 || !g.health(failed).Probing {
 			t.Errorf("keyless %v: %d trials, %+v", keyless, trials, g.health(failed))
 		}
+	}
+}
+
+// A configuration without health takes over a pool in which a replica cools down:
+// nothing would ever end that, and each of its sessions leave it for good.
+func TestHealthThatIsTurnedOffLeavesNobodyCooling(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+`,"health":{"failures":1,"cooldown":"1m","max_cooldown":"1m"}`)
+	failed := replicaOf(g.answered(0, "s", told{status: 500}))
+	if err := g.reconfigure(twoReplicas + `,"health":{"failures":0}`); err != nil {
+		t.Fatal(err)
+	}
+	g.Advance(61 * time.Second)
+	if got := replicaOf(g.answered(0, "trial", told{status: 200})); got != failed {
+		t.Fatalf("the trial goes to %s", got)
+	}
+	if h := g.health(failed); *h != (policy.Health{}) {
+		t.Errorf("after an answer: %+v", h)
+	}
+	if got := replicaOf(g.answered(0, "trial", told{status: 200})); got != failed {
+		t.Errorf("the session left for %s", got)
+	}
+}
+
+// A replica that the pool lists anew while a turn runs there is the host that was
+// asked: no fallback, and no reason to move a session.
+func TestAnAnswerAfterAResetIsNoFallback(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+withAdmin)
+	for _, attempts := range []string{"1", "2"} {
+		s := g.begin(0, "s")
+		g.ordered("POST", "reset", 200)
+		s.SetProperty("upstream.address", []byte(replicaOf(s)))
+		status := map[string]string{"1": "503", "2": "200"}[attempts]
+		if _, err := s.ResponseHeaders(hostsim.Headers{{":status", status}, {"x-envoy-attempt-count", attempts}}, true); err != nil {
+			t.Error(err)
+		}
+		g.end(s, hostsim.EndNormal)
+		if r := g.turn("s"); r.reason != "placed" {
+			t.Errorf("attempt %s: the session that the reset ended is %s", attempts, r.reason)
+		}
+	}
+	g.Advance(2 * tick)
+	if n := g.Metric("pinwheel_fallbacks_total.pool.default"); n != 0 {
+		t.Errorf("%d fallbacks, want 0", n)
 	}
 }
 

@@ -39,7 +39,7 @@ const (
 )
 
 func newInflight(data sharedData, pool string, owner uint64) *inflight {
-	return &inflight{data: data, prefix: "pw1/" + pool + "/w/", owner: owner, slot: -1, others: map[uint32]uint32{}}
+	return &inflight{data: data, prefix: keyRoot + pool + "/w/", owner: owner, slot: -1, others: map[uint32]uint32{}}
 }
 
 func (f *inflight) begin(replica uint32) {

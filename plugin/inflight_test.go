@@ -25,7 +25,7 @@ func TestACrashedWorkersRequestsDisappear(t *testing.T) {
 	g.begin(2, "kept0")
 	g.Advance(2 * tick)
 	g.mustRun(7)
-	if _, _, ok := g.SharedData().Get("pw1/default/w/2"); ok {
+	if _, _, ok := g.SharedData().Get(keyRoot + "default/w/2"); ok {
 		t.Error("a third slot was made while a dead worker's was free")
 	}
 }
@@ -93,7 +93,7 @@ func TestSlotsDoNotGrowWithReplicas(t *testing.T) {
 		g.Advance(4 * tick)
 	}
 	for _, key := range g.SharedData().Keys() {
-		if value, _, _ := g.SharedData().Get(key); len(key) > len("pw1/default/w/") && key[:14] == "pw1/default/w/" && len(value) > slotHeader+2*slotCountBytes {
+		if value, _, _ := g.SharedData().Get(key); len(key) > len(keyRoot+"default/w/") && key[:14] == keyRoot+"default/w/" && len(value) > slotHeader+2*slotCountBytes {
 			t.Errorf("%s has %d bytes", key, len(value))
 		}
 	}

@@ -15,7 +15,7 @@ type lease struct {
 }
 
 func newLease(data sharedData, pool string, owner uint64) *lease {
-	return &lease{data: data, key: "pw1/" + pool + "/lease", owner: owner}
+	return &lease{data: data, key: keyRoot + pool + "/lease", owner: owner}
 }
 
 // hold reports whether this worker holds the lease at now (ms), taking or

@@ -66,7 +66,7 @@ func (m *memoryData) forget() {}
 func (m *memoryData) pins(pool string) map[policy.Hash]policy.Pin {
 	pins := map[policy.Hash]policy.Pin{}
 	for key, v := range m.values {
-		if strings.HasPrefix(key, "pw1/"+pool+"/s/") {
+		if strings.HasPrefix(key, keyRoot+pool+"/s/") {
 			for sh, i := shard(v), 0; i < sh.len(); i++ {
 				if _, twice := pins[sh.hash(i)]; twice {
 					panic("a session has two pins")

@@ -140,7 +140,7 @@ func TestAForgottenReplicaShowsZero(t *testing.T) {
 		}
 		seen := 0
 		g.OnSharedData(func(w int, _ hostsim.SharedOp, key string) {
-			if w != hostsim.MainThread || key != "pw1/default/replicas" {
+			if w != hostsim.MainThread || key != keyRoot+"default/replicas" {
 				return
 			}
 			if seen++; seen == access+1 {

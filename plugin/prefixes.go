@@ -32,7 +32,7 @@ type prefixShard struct {
 
 func newPrefixes(data sharedData, stats *storeStats, pool string, most int) *prefixes {
 	return &prefixes{
-		data: data, stats: stats, layout: policy.NewPrefixLayout(most), root: "pw1/" + pool + "/p/",
+		data: data, stats: stats, layout: policy.NewPrefixLayout(most), root: keyRoot + pool + "/p/",
 		read: make([]prefixShard, 0, policy.MaxPrefixes),
 	}
 }

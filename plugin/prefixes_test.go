@@ -108,7 +108,7 @@ func TestWorkersShareOneIndex(t *testing.T) {
 // indexSize returns the entries of the index of pool p, and its bytes without keys.
 func indexSize(data *memoryData) (entries, size int) {
 	for key, v := range data.values {
-		if strings.HasPrefix(key, "pw1/p/p/") {
+		if strings.HasPrefix(key, keyRoot+"p/p/") {
 			entries += policy.PrefixShard(v).Len()
 			size += len(v)
 		}
@@ -150,7 +150,7 @@ func TestRacingPromptsAreRecorded(t *testing.T) {
 			mustBalance(t, data, s, fmt.Sprint("seed ", seed))
 		}
 		for key, v := range data.values {
-			if strings.HasPrefix(key, "pw1/p/p/") && !policy.PrefixShard(v).Valid() {
+			if strings.HasPrefix(key, keyRoot+"p/p/") && !policy.PrefixShard(v).Valid() {
 				t.Errorf("seed %d: %s holds % x", seed, key, v)
 			}
 		}
@@ -325,7 +325,7 @@ func TestARemovedReplicaLeavesTheIndex(t *testing.T) {
 		t.Errorf("on %d, the prompt is known on %d only", d.Replica, second.Replica)
 	}
 	for key, v := range data.values {
-		if !strings.HasPrefix(key, "pw1/p/p/") {
+		if !strings.HasPrefix(key, keyRoot+"p/p/") {
 			continue
 		}
 		for b := v[1:]; len(b) > 0; b = b[25:] {
@@ -356,7 +356,7 @@ func TestMaxPrefixesMayChange(t *testing.T) {
 	fill(1024, 10_000)
 	after := 0
 	for i := range policy.NewPrefixLayout(1024).Shards {
-		after += policy.PrefixShard(data.values[fmt.Sprintf("pw1/p/p/%05x", i)]).Len()
+		after += policy.PrefixShard(data.values[fmt.Sprintf(keyRoot+"p/p/%05x", i)]).Len()
 	}
 	if before > 4096 || before < 4000 || after > 1024 || after < 1000 {
 		t.Errorf("%d entries, then %d", before, after)
@@ -383,5 +383,37 @@ func TestAFirstTurnWithAPromptAllocatesNothing(t *testing.T) {
 	// memoryData copies the key and the value of each of 24 writes.
 	if got := testing.AllocsPerRun(100, round); got > 48 {
 		t.Errorf("%v allocations", got)
+	}
+}
+
+// A turn that could not look anything up has read no shard: what an earlier callback
+// read is memory of others by now, and must not go into the index.
+func TestNothingIsRecordedOverWhatAnEarlierCallbackRead(t *testing.T) {
+	data := newMemoryData()
+	s := openCacheAware(t, data, addresses(3), 32)
+	prompt := promptWith(part(1, 600))
+	s.turn(keyOf("a"), prompt, 1000)
+	s.prefixes.lookup(prompt, &s.view.Replicas, 1000)
+	for _, read := range s.prefixes.read { // the callback ends
+		for i := range read.value[1:] {
+			read.value[1+i] = 0xff
+		}
+	}
+	refused := false
+	data.refuse = func(key string, _ bool) error {
+		if !refused && key == s.prefix+"replicas" {
+			refused = true
+			return errRefused
+		}
+		return nil
+	}
+	if d, ok := s.turn(keyOf("b"), prompt, 1000); !ok || d.Reason != policy.Placed || !refused {
+		t.Fatalf("%+v, ok %v, refused %v", d, ok, refused)
+	}
+	if entries, _ := indexSize(data); entries != prompt.Prefixes() {
+		t.Errorf("%d entries for a prompt of %d prefixes", entries, prompt.Prefixes())
+	}
+	if n := s.stats.faults[faultSchema] + s.stats.retries; n > 0 {
+		t.Errorf("%d foreign shards and lost writes", n)
 	}
 }

@@ -124,7 +124,7 @@ func TestASupersededConfigurationDoesNotInterfere(t *testing.T) {
 	})
 	g.Advance(5 * time.Minute)
 	g.OnSharedData(nil)
-	if n := writes["pw1/default/replicas"]; n != 0 {
+	if n := writes[keyRoot+"default/replicas"]; n != 0 {
 		t.Errorf("idle workers wrote the record %d times: the configurations fight", n)
 	}
 	r := g.record("default")

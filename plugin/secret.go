@@ -8,7 +8,7 @@ import (
 )
 
 // secretKey holds the secret of this gateway process's session hashes.
-const secretKey = "pw1/secret"
+const secretKey = keyRoot + "secret"
 
 // sharedSecret returns the process's secret; the first worker to ask makes it.
 // math/rand/v2 is seeded by the host at start; crypto/rand would kill the VM at

@@ -15,8 +15,14 @@ import (
 type shard []byte
 
 const (
+	// schemaVersion is that of all values but the secret and the shards of a prefix
+	// index. It has been 1 in every release. keyRoot names it, too: while a gateway
+	// updates the module, the old one serves its last streams beside the new one,
+	// each with state of its own.
 	schemaVersion = 1
-	pinSize       = 28
+	keyRoot       = "pw1/"
+
+	pinSize = 28
 )
 
 // valid reports whether the bytes are a shard of this schema.

@@ -151,6 +151,19 @@ func TestStatusOfARemovedReplica(t *testing.T) {
 	g.mustShow("")
 }
 
+// What runs at a host that was removed, and added again since, is shown once.
+func TestStatusOfAHostThatIsBack(t *testing.T) {
+	g := startGateway(t, 1, `"replicas":["10.0.0.1:1"]`+withAdmin)
+	g.begin(0, "s0")
+	for _, port := range []string{"2", "1"} {
+		if err := g.reconfigure(`"replicas":["10.0.0.` + port + `:1"]` + withAdmin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.Advance(2 * tick)
+	g.mustShow("", "1:1 removed weight 1 open 1 running 1 placed 1", "1:1 active weight 1 open 0 running 0 placed 0")
+}
+
 func TestStatusTellsTheHealth(t *testing.T) {
 	g := startGateway(t, 1, `"replicas":["10.0.0.1:1"],"health":{"failures":2,"cooldown":"10s"}`+withAdmin)
 	want := func(state string, failures, cooldown, remaining int) {
@@ -188,7 +201,7 @@ func TestStatusTellsAnUnprovenReplica(t *testing.T) {
 			r.Fail(id+1, 0, 0, p.store.health)
 		}
 	}
-	r.Succeed(1, 1, 1)
+	r.Succeed(1, 1)
 	if got := p.healthJSON(&r.List[1].Health, 1); got != `"failures":2,"cooldown_ms":0,"remaining_ms":0` {
 		t.Error(got)
 	}

@@ -65,7 +65,7 @@ const maxTries = 64
 func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 	s := &store{
 		data:    data,
-		prefix:  "pw1/" + pool.Name + "/",
+		prefix:  keyRoot + pool.Name + "/",
 		members: pool.Members,
 		policy:  policy.StickyLeastLoaded{},
 		timeout: session.IdleTimeout.Milliseconds(),
@@ -203,6 +203,7 @@ func (s *store) recall(prompt *policy.Prompt, now int64) policy.PrefixMatch {
 	if s.prefixes == nil || prompt == nil {
 		return policy.PrefixMatch{}
 	}
+	s.prefixes.read = s.prefixes.read[:0] // of an earlier callback, perhaps
 	if _, ok := s.refresh(); !ok {
 		return policy.PrefixMatch{}
 	}

@@ -157,13 +157,14 @@ func TestRacingFirstTurnsAgree(t *testing.T) {
 	}
 }
 
-// mix is a worker's random life: turns, releases, sweeps, membership, orders.
+// mix is a worker's random life: turns, releases, sweeps, membership, discovery,
+// answers, retries, orders.
 func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 	return func() {
 		for range steps {
 			*clock += int64(rng.IntN(int(time.Minute.Milliseconds())))
 			key := keyOf(fmt.Sprint(rng.IntN(12)))
-			switch rng.IntN(12) {
+			switch rng.IntN(16) {
 			case 0, 1:
 				s.finish(key.Hash, 1000)
 			case 2:
@@ -171,7 +172,7 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 			case 3:
 				members := addresses(1 + rng.IntN(4))
 				members[0].State = policy.State(rng.IntN(3))
-				s.members, s.sum = members, sumOf(members, s.timeout)
+				s.members, s.sum, s.health = members, sumOf(members, s.timeout), policy.HealthRule{Failures: 2, Cooldown: 1, MaxCooldown: 1 << 20}
 				s.adopt(*clock, 0)
 			case 4:
 				if cas, ok := s.refresh(); ok {
@@ -180,9 +181,19 @@ func mix(s *store, rng *rand.Rand, steps int, clock *int64) func() {
 			case 5:
 				s.touch(key.Hash, uint32(1+rng.IntN(4)), *clock)
 			case 6:
-				s.drain(uint32(1+rng.IntN(6)), rng.IntN(2) == 0)
+				s.drain(addresses(4)[rng.IntN(4)].Address, rng.IntN(2) == 0)
 			case 7:
 				s.reset(*clock)
+			case 8:
+				members := addresses(1 + rng.IntN(4))
+				s.grace = int64(rng.IntN(3)) * time.Minute.Milliseconds()
+				s.discovered(members, rng.IntN(2) == 0, *clock)
+			case 9:
+				s.answered(uint32(1+rng.IntN(6)), rng.IntN(3) == 0, *clock-int64(rng.IntN(2)), *clock)
+			case 10:
+				s.follow(key.Hash, uint32(1+rng.IntN(6)), uint32(1+rng.IntN(6)), *clock)
+			case 11:
+				s.hear(uint64(rng.IntN(20)), *clock)
 			default:
 				s.turn(key, nil, *clock)
 			}
@@ -247,6 +258,27 @@ func TestReconcileRepairsWhatADeadWorkerLeft(t *testing.T) {
 	}
 }
 
+// A drift between records that differ may be another placement each time: it takes
+// surePasses to be one.
+func TestReconcileWaitsWhileCountsChange(t *testing.T) {
+	data := newMemoryData()
+	s, busy := openStore(t, data, addresses(2), testSession(100)), openStore(t, data, addresses(2), testSession(100))
+	busy.turn(keyOf("a"), nil, 1000)
+	busy.count(1, 1000) // died here
+	for pass := 1; pass <= surePasses; pass++ {
+		want := uint64(0)
+		if pass == surePasses {
+			want = 1
+		}
+		if got := s.reconcile(); got != want {
+			t.Fatalf("pass %d repaired %d, want %d", pass, got, want)
+		}
+		busy.finish(keyOf(fmt.Sprint(pass-1)).Hash, 1000)
+		busy.turn(keyOf(fmt.Sprint(pass)), nil, 1000)
+	}
+	mustBalance(t, data, s, "after the repair")
+}
+
 func TestReconcileLeavesALiveWorkerAlone(t *testing.T) {
 	for seed := range uint64(300) {
 		data := newMemoryData()
@@ -270,6 +302,33 @@ func TestReconcileLeavesALiveWorkerAlone(t *testing.T) {
 				}
 			})
 		mustBalance(t, data, busy, fmt.Sprint("seed ", seed))
+	}
+}
+
+// A worker that has not heard of a replica's return asks before it sends a session
+// away from there, also where another worker has placed the session since.
+func TestNoSessionLeavesByAnOldView(t *testing.T) {
+	data := newMemoryData()
+	members := addresses(2)
+	s, other := openStore(t, data, members, testSession(100)), openStore(t, data, members, testSession(100))
+	home, _ := other.turn(keyOf("s"), nil, 1000)
+	at := other.view.Index(home.Replica)
+	members[at].State = policy.Unhealthy
+	s.members, s.sum = members, 1
+	s.adopt(1000, 0)
+	members[at].State = policy.Active
+	other.sum = 2
+	other.adopt(1000, 0)
+	if d, ok := s.turn(keyOf("s"), nil, 1000); !ok || d.Reason != policy.Pinned || d.Replica != home.Replica {
+		t.Errorf("well again: %+v, ok %v", d, ok)
+	}
+	other.turn(keyOf("t"), nil, 1000)
+	// Placed on a replica that this worker has not heard of.
+	other.members, other.sum = addresses(3), 3
+	other.adopt(1000, 0)
+	home, _ = other.turn(keyOf("new"), nil, 1000)
+	if d, ok := s.turn(keyOf("new"), nil, 1000); home.Replica != 3 || !ok || d.Reason != policy.Pinned || d.Replica != 3 {
+		t.Errorf("placed on %d: %+v, ok %v", home.Replica, d, ok)
 	}
 }
 

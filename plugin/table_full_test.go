@@ -73,7 +73,7 @@ func TestIDsOfOneShard(t *testing.T) {
 		}
 	}
 	g.mustOpen(100, 100)
-	if sh, _, _ := g.SharedData().Get("pw1/default/s/00005"); shard(sh).len() != 200 {
+	if sh, _, _ := g.SharedData().Get(keyRoot + "default/s/00005"); shard(sh).len() != 200 {
 		t.Errorf("shard 5 has %d pins, want all 200", shard(sh).len())
 	}
 }

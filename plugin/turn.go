@@ -163,7 +163,7 @@ func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
 	}
 	named, served := p.addressOf(t.decision.Replica), upstreamAddress()
 	if !a.plain() {
-		t.answered(a, served)
+		t.answered(a, named, served)
 	}
 	if served != "" && named != "" && served != named && !isLocalReply() {
 		if !a.retried && !p.looked {

@@ -145,7 +145,7 @@ func TestNoAllocation(t *testing.T) {
 		}
 		now += 100
 		r.Probe(0, now)
-		r.Succeed(1, now, now)
+		r.Succeed(1, now)
 	}); n != 0 {
 		t.Errorf("health: %v allocations", n)
 	}

@@ -55,3 +55,26 @@ func TestADrainSurvivesAShortAbsence(t *testing.T) {
 		t.Errorf("after a long absence: %+v", c)
 	}
 }
+
+// A gateway that falls back to a host of its own choice knows of no drain: the
+// session goes on at a replica that takes sessions, or is placed anew.
+func TestNoSessionFollowsToADrain(t *testing.T) {
+	members := []policy.Member{{Address: "a", Weight: 1}, {Address: "b", Weight: 1}, {Address: "c", Weight: 1, State: policy.Draining}}
+	var r policy.Replicas
+	r.Apply(members, 0, 0)
+	r.Drain(2, true)
+	r.Fail(1, 0, 0, policy.HealthRule{Failures: 1, Cooldown: 10, MaxCooldown: 10})
+	r.Apply(append(members, policy.Member{Address: "d", Weight: 1}), 0, 0)
+	for served, want := range map[uint32]bool{2: false, 3: false, 4: true} {
+		if got := r.Follows(1, served, 5); got != want {
+			t.Errorf("to %+v: %v", r.List[r.Index(served)], got)
+		}
+	}
+	// With nothing else left, whoever answers will do.
+	r.Apply(members[1:], 0, 0)
+	for _, served := range []uint32{2, 3} {
+		if !r.Follows(1, served, 5) {
+			t.Errorf("not to %+v, and there is no other", r.List[r.Index(served)])
+		}
+	}
+}

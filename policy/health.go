@@ -96,16 +96,16 @@ func (h *Health) cool(now int64, rule HealthRule) {
 // success of its own: the next failure begins another.
 const unproven = math.MaxUint16 - 1
 
-// Succeed records at now that a turn succeeded on the replica with that id, began
-// being when it was sent there. A turn that began before a cool-down does not end
-// it. It reports whether anything changed; on a replica that is well, nothing
-// does.
+// Succeed records that a turn succeeded on the replica with that id, began being
+// when it was sent there. A turn that began before a cool-down does not end it. It
+// reports whether anything changed; on a replica that is well, nothing does.
 //
-// If all were cooling down, what failed them was most likely none of them but the
-// network: the first success ends every cool-down. Else the replica that answers
-// first would be the only eligible one, and every session would move to it. Those
+// If all were cooling down, whether or not their trials are due, what failed them
+// was most likely none of them but the network: the first success ends every
+// cool-down. Else the replica that answers first would be the only eligible one,
+// and every session would move to it. Those
 // that were not heard of cool down again at their next failure.
-func (r *Replicas) Succeed(id uint32, began, now int64) (changed bool) {
+func (r *Replicas) Succeed(id uint32, began int64) (changed bool) {
 	i := r.Index(id)
 	if i < 0 || r.List[i].State == Removed {
 		return false
@@ -118,7 +118,7 @@ func (r *Replicas) Succeed(id uint32, began, now int64) (changed bool) {
 		*h = Health{}
 	case began <= h.Since:
 		return false
-	case r.Panicking(now):
+	case r.noneWell():
 		for j := range r.List {
 			if o := &r.List[j]; o.Health.Cooling() {
 				o.Health = Health{Failures: unproven}
@@ -129,6 +129,16 @@ func (r *Replicas) Succeed(id uint32, began, now int64) (changed bool) {
 		*h = Health{}
 		if r.List[i].state() == Active {
 			r.rejoin(i)
+		}
+	}
+	return true
+}
+
+// noneWell reports that every replica that would take sessions cools down.
+func (r *Replicas) noneWell() bool {
+	for i := range r.List {
+		if c := &r.List[i]; c.state() == Active && !c.Health.Cooling() {
+			return false
 		}
 	}
 	return true

@@ -93,7 +93,7 @@ func TestHealth(t *testing.T) {
 			case "fail":
 				changed = r.Fail(1, e.began, e.now, rule)
 			case "ok":
-				changed = r.Succeed(1, e.began, e.now)
+				changed = r.Succeed(1, e.began)
 			case "probe":
 				changed = r.Probe(0, e.now)
 			}
@@ -111,7 +111,7 @@ func TestHealthOfNobody(t *testing.T) {
 	r := replicas(0, 1)
 	r.Apply(members("a"), 0, 0)
 	for _, id := range []uint32{0, 2, 9} {
-		if r.Fail(id, 1, 1, rule) || r.Succeed(id, 1, 1) {
+		if r.Fail(id, 1, 1, rule) || r.Succeed(id, 1) {
 			t.Errorf("replica %d changed", id)
 		}
 	}
@@ -132,7 +132,7 @@ func TestSuccessAfterPanic(t *testing.T) {
 	if !r.Panicking(10) || r.Panicking(11) {
 		t.Fatalf("panicking %v before the time of the trials, %v at it", r.Panicking(10), r.Panicking(11))
 	}
-	r.Succeed(2, 2, 5)
+	r.Succeed(2, 2)
 	for i, c := range r.List {
 		if c.Health.Cooling() || c.Joining || c.Health.Failures != map[bool]uint16{true: 0, false: 65534}[i == 1] {
 			t.Errorf("%+v", c)
@@ -143,7 +143,7 @@ func TestSuccessAfterPanic(t *testing.T) {
 	if !r.List[0].Health.Cooling() || r.List[1].Health.Cooling() {
 		t.Errorf("%+v", r.List)
 	}
-	r.Succeed(3, 6, 6)
+	r.Succeed(3, 6)
 	if r.List[2].Health != (policy.Health{}) {
 		t.Errorf("%+v", r.List[2])
 	}
@@ -156,7 +156,7 @@ func TestSuccessWithOthersWell(t *testing.T) {
 		r.Fail(1, 1, 1, rule)
 		r.Fail(2, 1, 1, rule)
 	}
-	r.Succeed(1, 2, 5)
+	r.Succeed(1, 2)
 	if r.List[0].Health.Cooling() || !r.List[1].Health.Cooling() {
 		t.Errorf("%+v", r.List)
 	}

@@ -109,7 +109,7 @@ func TestReturnFromCoolingIsJoining(t *testing.T) {
 	}{{0, policy.Active, true}, {9, policy.Active, false}, {0, policy.Draining, false}} {
 		r := replicas(c.open, 9, 9)
 		r.List[0].State, r.List[0].Health = c.from, policy.Health{Cooldown: 10, Until: 10}
-		if r.Succeed(1, 5, 6); r.List[0].Joining != c.want {
+		if r.Succeed(1, 5); r.List[0].Joining != c.want {
 			t.Errorf("%+v: %+v", c, r.List[0])
 		}
 	}

@@ -23,11 +23,9 @@ func (o *oracle) reset(now int64) (ended uint64) {
 			o.replicas[i] = fresh
 			continue
 		}
-		if !c.gone {
-			o.lastID++
-			fresh.id = o.lastID
-			o.replicas = append(o.replicas, fresh)
-		}
+		o.lastID++
+		fresh.id = o.lastID
+		o.replicas = append(o.replicas, fresh)
 		o.replicas[i].gone, o.replicas[i].void, o.replicas[i].joining, o.replicas[i].left = true, true, false, now
 	}
 	o.pins, o.placements = nil, nil

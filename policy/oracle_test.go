@@ -139,17 +139,18 @@ func (o *oracle) fail(id uint32, began, now int64) {
 	}
 }
 
-func (o *oracle) succeed(id uint32, began, now int64) {
+func (o *oracle) succeed(id uint32, began int64) {
 	c := o.byID(id)
 	if c == nil || c.length > 0 && began <= c.since {
 		return
 	}
-	cooled, panicked := c.length > 0, o.panics(now)
+	cooled := c.length > 0
+	outage := !slices.ContainsFunc(o.replicas, func(e oracleReplica) bool { return e.active() && e.length == 0 })
 	c.failures, c.length, c.trials = 0, 0, nil
 	if !cooled {
 		return
 	}
-	if panicked {
+	if outage {
 		// All are well until they fail once more, and none joins anew.
 		for i := range o.replicas {
 			if e := &o.replicas[i]; e.length > 0 {
@@ -351,10 +352,10 @@ func (o *oracle) keeps(id uint32, now int64) bool {
 }
 
 // follow moves a session to the replica of that id, if its own keeps none and that
-// one does.
+// one does and takes new ones.
 func (o *oracle) follow(session string, id uint32, now int64) bool {
 	p := o.pinOf(session)
-	if p == nil || o.keeps(p.replica, now) || !o.keeps(id, now) {
+	if p == nil || o.keeps(p.replica, now) || !o.keeps(id, now) || !o.panics(now) && !o.byID(id).active() {
 		return false
 	}
 	c := o.byID(id)

@@ -206,7 +206,7 @@ func (f *fastFailure) run(ids []string) {
 		f.now += 50
 		for _, replica := range f.ends[f.now] {
 			p.End(replica)
-			p.Succeed(replica, f.now-2000, f.now)
+			p.Succeed(replica, f.now-2000)
 		}
 		d := p.Turn(key(id), nil, f.now)
 		at := p.List[p.Replicas.Index(d.Replica)].Address

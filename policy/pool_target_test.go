@@ -71,7 +71,7 @@ func (p *poolTarget) Served(pool, id, address string) policytest.Decision {
 	at, d := p.pools[pool], p.turn(pool, id, nil)
 	served := idOf(&at.Replicas, address)
 	at.Fail(d.Replica, p.now, p.now, p.rule())
-	at.Succeed(served, p.now, p.now)
+	at.Succeed(served, p.now)
 	at.Follow(key(id), served, p.now)
 	return policytest.Decision{Address: at.List[at.Index(d.Replica)].Address, Reason: d.Reason.String()}
 }
@@ -105,7 +105,7 @@ func (p *poolTarget) answered(pool string, d policy.Decision) policytest.Decisio
 	if p.failing[out.Address] {
 		at.Fail(d.Replica, p.now, p.now, p.rule())
 	} else {
-		at.Succeed(d.Replica, p.now, p.now)
+		at.Succeed(d.Replica, p.now)
 	}
 	return out
 }

@@ -187,8 +187,8 @@ func (x *pair) event(s step, id uint32) {
 			o.fail(id, x.now-s.ms, x.now)
 		}
 	case "ok":
-		x.pool.Succeed(id, x.now-s.ms, x.now)
-		o.succeed(id, x.now-s.ms, x.now)
+		x.pool.Succeed(id, x.now-s.ms)
+		o.succeed(id, x.now-s.ms)
 	case "drain", "undrain":
 		x.pool.Drain(id, s.op == "drain")
 		o.drain(id, s.op == "drain")

@@ -7,7 +7,8 @@ package policy
 // Pins are stored elsewhere and cannot change in the same step. So a replica that
 // has any becomes Removed and Void, its address another replica: pins of before
 // count for the void one alone, until their sessions return (Judge) or a sweep
-// finds them (Over), and so does a session that is being placed meanwhile.
+// finds them (Over), and so does a session that is being placed meanwhile. One that
+// is Removed goes on as another, too: it may come back (Apply).
 // Cost: O(replicas).
 func (r *Replicas) Reset(now int64) (ended uint64) {
 	for i := range r.List {
@@ -20,16 +21,14 @@ func (r *Replicas) Reset(now int64) (ended uint64) {
 			*c = fresh
 			continue
 		}
-		if !c.Void {
-			ended += uint64(c.Open)
+		if c.Void {
+			continue
 		}
+		ended += uint64(c.Open)
 		fresh.ID = r.NextID
-		member := c.State != Removed
 		c.State, c.Void, c.Joining, c.RemovedAt = Removed, true, false, now
-		if member {
-			r.NextID++
-			r.List = append(r.List, fresh)
-		}
+		r.NextID++
+		r.List = append(r.List, fresh)
 	}
 	r.Placements = 0
 	return ended

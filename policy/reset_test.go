@@ -58,3 +58,26 @@ func TestPinsOfBeforeAResetAreOver(t *testing.T) {
 		}
 	}
 }
+
+// vllm-project/aibrix#2421: a reset while discovery misses a host does not end the
+// host's drain.
+func TestADrainSurvivesAResetInItsAbsence(t *testing.T) {
+	const grace = 1000
+	for _, busy := range []bool{false, true} {
+		var r policy.Replicas
+		both := []policy.Member{{Address: "a", Weight: 1}, {Address: "b", Weight: 1}}
+		r.Apply(both, 0, grace)
+		if busy {
+			r.Reserve(0, 0)
+		}
+		r.Drain(1, true)
+		r.Apply(both[1:], 100, grace)
+		r.Reset(200)
+		r.Apply(both, 300, grace)
+		for _, c := range r.List {
+			if c.Address == "a" && c.State != policy.Removed && (!c.Drained || c.Open > 0) {
+				t.Errorf("busy %v: %+v", busy, c)
+			}
+		}
+	}
+}
