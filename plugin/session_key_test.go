@@ -119,6 +119,11 @@ func TestOfADuplicateHeaderTheFirstValueCounts(t *testing.T) {
 	if r := g.turn("two"); r.reason != "placed" {
 		t.Errorf("the second value of a header was pinned: %s", r.reason)
 	}
+	g.turn("one", [2]string{"x-session-id", "one"}) // the same twice is one
+	g.turn("one", [2]string{"x-session-id", " "})
+	if g.Advance(2 * tick); g.errors(faultRepeatedHeader) != 1 {
+		t.Errorf("%d requests with two ids reported, want 1", g.errors(faultRepeatedHeader))
+	}
 	g.mustServe()
 }
 
