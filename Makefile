@@ -38,12 +38,12 @@ bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in 
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench
 
-check: ## formatting, vet for both targets, imports, go.mod, clean tree
+check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
-	$(GO) test ./build/imports
+	$(GO) test ./build/imports ./build/texts
 	$(GO) mod tidy -diff
 	@if [ -n "$$(git status --porcelain)" ]; then git status --short; echo "the tree is not clean: commit, or add to .gitignore"; exit 1; fi
 

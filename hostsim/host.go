@@ -40,6 +40,7 @@ type Host struct {
 	ticker        chan struct{}
 
 	sharedHook atomic.Pointer[func(worker int, op SharedOp, key string)]
+	callHook   atomic.Pointer[func(worker int, name string) (Status, bool)]
 	schedule   atomic.Pointer[schedule]
 }
 

@@ -159,6 +159,17 @@ func newBinding(module string, fn *hostFunc, index int, p Profile) *binding {
 	return b
 }
 
+// OnHostCall installs a function that is asked before each call of a host function that returns a status, such as
+// env.proxy_get_shared_data, on the worker's goroutine. If instead is true the call does nothing and answers that status:
+// a fault of the gateway, or with StatusOK an answer that was never written. Nil removes it.
+func (h *Host) OnHostCall(f func(worker int, name string) (answer Status, instead bool)) {
+	if f == nil {
+		h.callHook.Store(nil)
+		return
+	}
+	h.callHook.Store(&f)
+}
+
 // run is what wazero calls. Parameters and results share the stack; upper halves of i32 parameters may hold anything.
 func (b *binding) run(ctx context.Context, _ api.Module, stack []uint64) {
 	v := ctx.(*vmContext).vm
@@ -169,6 +180,12 @@ func (b *binding) run(ctx context.Context, _ api.Module, stack []uint64) {
 	if b.fn.void {
 		b.fn.call(v, stack)
 		return
+	}
+	if f := v.host.callHook.Load(); f != nil {
+		if st, instead := (*f)(v.worker, b.label); instead {
+			stack[0] = uint64(st)
+			return
+		}
 	}
 	stack[0] = uint64(b.fn.call(v, stack))
 }

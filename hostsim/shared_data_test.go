@@ -174,3 +174,16 @@ func TestInterleavePassesOnAPanic(t *testing.T) {
 	p.Interleave(1, func(*Worker) { panic("mine") }, func(w *Worker) {})
 	t.Error("Interleave returned")
 }
+
+// A hook answers in place of a host function.
+func TestOnHostCall(t *testing.T) {
+	p := newProbe(t, "request_headers sdset key value 0\nrequest_headers sdget key", func(c *Config) { c.Workers = 2 })
+	p.OnHostCall(func(worker int, name string) (Status, bool) {
+		return StatusInternalFailure, worker == 0 && name == "env.proxy_set_shared_data"
+	})
+	p.pass()
+	p.results("sdset key value 0 = 10\nsdget key = 1")
+	p.OnHostCall(nil)
+	p.pass()
+	p.results("sdset key value 0 = 0\nsdget key = 0 value")
+}

@@ -127,20 +127,21 @@ func TestHeaderBeforeBodyUnderEveryPolicy(t *testing.T) {
 		g := startReading(t, 2, true, `"policy":"`+name+`",`+readingBodies+`,"decision_log":{"enabled":true}`)
 		sessions := map[string]string{}
 		for _, tt := range []struct{ what, header, body, same string }{
-			{"header", "a", "", ""}, {"body", "", "b", ""},
-			{"both", "a", "b", "header"}, {"both again", "b", "a", "body"},
+			{"header", "a", `{}`, ""}, {"body", "", `{"user":"b"}`, ""},
+			{"underscores", "_a", `{}`, "header"}, {"first path", "", `{"metadata":{"session_id":"b"}}`, "body"},
+			{"both", "a", `{"user":"b"}`, "header"}, {"both again", "b", `{"user":"a"}`, "body"},
+			{"underscores and body", "_a", `{"user":"b"}`, "header"}, {"both paths", "", `{"user":"a","metadata":{"session_id":"b"}}`, "body"},
+			{"all", "a", `{"user":"b","metadata":{"session_id":"c"}}`, "header"},
 		} {
-			r := chat(`{}`)
-			if tt.body != "" {
-				r = chat(`{"user":"` + tt.body + `"}`)
-			}
-			if tt.header != "" {
-				r = with(r, [2]string{"x-session-id", tt.header})
+			r := chat(tt.body)
+			if id, underscores := strings.CutPrefix(tt.header, "_"); underscores {
+				r = with(r, [2]string{"x_session_id", id})
+			} else if id != "" {
+				r = with(r, [2]string{"x-session-id", id})
 			}
 			g.do(r)
 			lines := g.Logs()
-			_, hash, _ := strings.Cut(lines[len(lines)-1].Message, `"session":"`)
-			sessions[tt.what], _, _ = strings.Cut(hash, `"`)
+			sessions[tt.what] = loggedSession(lines[len(lines)-1])
 			if tt.same != "" && sessions[tt.what] != sessions[tt.same] || sessions[tt.what] == "" {
 				t.Errorf("%s: %s is session %q, want that of %s: %v", name, tt.what, sessions[tt.what], tt.same, sessions)
 			}

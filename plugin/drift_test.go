@@ -74,3 +74,55 @@ func TestACrashWithinAPlacementIsRepaired(t *testing.T) {
 		t.Errorf("the session comes again: %d %s", r.Status, r.reason)
 	}
 }
+
+// vllm-project/router#197, as reported: fifteen replicas, 20 requests running on one
+// of them under cache_aware, ten ticks of the repair, then 20 sessions that share its
+// prompt. Its load still counts, so they go elsewhere.
+func TestRepairsLeaveTheLoadOfRunningRequests(t *testing.T) {
+	const hot = "10.0.0.1:8000"
+	const thresholds = `,"cache_aware":{"cache_threshold":0.5,"balance_abs_threshold":4,"balance_rel_threshold":1.1}`
+	config := func(others string) string {
+		list := []any{hot}
+		for _, m := range addresses(15)[1:] {
+			list = append(list, map[string]any{"address": m.Address, "state": others})
+		}
+		return configJSON(map[string]any{"replicas": list}) + thresholds
+	}
+	g := startCacheAware(t, 2, config("draining"))
+	prompt := text(1, 4000)
+	var running []*hostsim.Stream
+	for i := range 20 {
+		id := fmt.Sprint("hot", i)
+		if r := g.do(asks(id, prompt)); r.replica != hot {
+			t.Fatalf("%s on %s", id, r.replica)
+		}
+		running = append(running, g.begin(i%2, id))
+	}
+	if err := g.reconfigure(config("active") + named("cache_aware")); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		g.Advance(time.Minute)
+	}
+	if open, inflight := g.open()[hot], g.gauge("inflight", hot); open != 20 || inflight != 20 {
+		t.Errorf("after ten repairs %d sessions and %d running requests, want 20 each", open, inflight)
+	}
+	for i := range 20 {
+		if r := g.do(asks(fmt.Sprint("new", i), prompt)); r.replica == hot || r.reason != "placed" {
+			t.Errorf("session %d: %s on %s", i, r.reason, r.replica)
+		}
+	}
+	for address, n := range g.open() {
+		if want := 10; address != hot && n > want {
+			t.Errorf("%s has %d of 20 sessions", address, n)
+		}
+	}
+	for _, s := range running {
+		g.end(s, hostsim.EndNormal)
+	}
+	g.Advance(2 * time.Minute)
+	g.mustRun(0)
+	if n := g.Metric("pinwheel_drift_repaired_total.pool.default"); n != 0 {
+		t.Errorf("%d repairs of what was right", n)
+	}
+}

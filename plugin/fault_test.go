@@ -195,7 +195,7 @@ func TestTheShippedModuleInjectsNothing(t *testing.T) {
 }
 
 // A VM that traps all the same takes nobody else's sessions with it, and its own
-// come back with its replacement.
+// come back with its replacement; and so if all of them trap (haproxy/haproxy#842).
 func TestATrapLosesNoPin(t *testing.T) {
 	g := startWith(t, hosttest.Options{Workers: 2, AllowTraps: true, Adjust: func(c *hostsim.Config) {
 		c.FailurePolicy = hostsim.FailReload
@@ -204,10 +204,12 @@ func TestATrapLosesNoPin(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 		homes[id] = g.turn(id).replica
 	}
-	for range 3 {
-		g.crash(g.Worker(0), func() { g.Do(0, turnOf("a")) })
-		if r := g.Do(0, turnOf("a")); r.Status != 503 {
-			t.Errorf("status %d before the reload", r.Status)
+	for _, crashed := range [][]int{{0}, {0}, {1}, {0, 1}} {
+		for _, w := range crashed {
+			g.crash(g.Worker(w), func() { g.Do(w, turnOf("a")) })
+			if r := g.Do(w, turnOf("a")); r.Status != 503 {
+				t.Errorf("status %d before the reload", r.Status)
+			}
 		}
 		g.Advance(2 * tick)
 		for id, home := range homes {
@@ -219,4 +221,60 @@ func TestATrapLosesNoPin(t *testing.T) {
 		}
 	}
 	g.mustOpen(2, 2, 2)
+}
+
+// Kuadrant/wasm-shim#139, the other half: any host call may fail, in any way, or say
+// that it went well and answer nothing. No request is refused for that, whatever it
+// holds, and when the call works again the same VM serves.
+func TestAnyHostCallMayFail(t *testing.T) {
+	statuses := []hostsim.Status{hostsim.StatusNotFound, hostsim.StatusBadArgument, hostsim.StatusInternalFailure, hostsim.StatusResultMismatch, hostsim.StatusOK}
+	requests := []hosttest.Request{
+		turnOf("s", [2]string{targetHeader, "127.0.0.1:9901"}), turnOf("new"), {}, turnOf(strings.Repeat("x", 300)),
+		chat(`{"user":"s"}`), chat(`{"us`, "\xff\x00", `er":{{"`), asks("p", text(1, 3000)),
+		post("/finish_session?session_id=s"), {Method: "GET", Path: "/pinwheel/status"},
+		{Path: "/\xff?%", Headers: hostsim.Headers{{"x-session-id", "\xc0\xa7"}, {"\xff", strings.Repeat("\xfe", 70_000)}}},
+	}
+	g := startReading(t, 2, true, readingBodies+named("cache_aware")+`,"admin":{}`)
+	g.turn("s")
+	g.Advance(2 * tick)
+	for _, r := range requests {
+		g.Do(0, r)
+	}
+	for name, n := range g.Counters().HostCalls {
+		if n == 0 || !strings.HasPrefix(name, "env.") {
+			continue
+		}
+		for _, status := range statuses {
+			failed := false
+			g.OnHostCall(func(_ int, called string) (hostsim.Status, bool) {
+				failed = failed || called == name
+				return status, called == name
+			})
+			for i, r := range requests {
+				got := g.Do(0, r)
+				// An operator is told that shared data does not answer. Of an answer that the
+				// gateway will not send nothing is left to tell.
+				hangs := got.Hangs && !strings.HasSuffix(name, "_local_response") && !strings.HasSuffix(name, "_continue_stream")
+				if got.Err != nil || got.Status >= 500 && got.Local == nil || hangs {
+					t.Errorf("%s answers %v: request %d: status %d, hangs %v, %v", name, status, i, got.Status, got.Hangs, got.Err)
+				}
+				if target := got.Request.Value(targetHeader); strings.Contains(target, "127.0.0.1") && !strings.HasSuffix(name, "_header_map_value") {
+					t.Errorf("%s answers %v: the client's choice of host stands: %q", name, status, target)
+				}
+			}
+			g.Advance(2 * tick)
+			g.OnHostCall(nil)
+			if atStart := strings.HasSuffix(name, "_tick_period_milliseconds") || strings.HasSuffix(name, "_define_metric") || strings.HasSuffix(name, "_log"); !failed && !atStart {
+				t.Errorf("%s was not called", name)
+			}
+			if err := g.Worker(0).Err(); err != nil {
+				t.Fatalf("%s answers %v: %v", name, status, err)
+			}
+			g.release("clean")
+			home := g.on(0, turnOf("clean"))
+			if r := g.on(0, turnOf("clean")); home.Status != 200 || r.reason != "pinned" || r.replica != home.replica {
+				t.Errorf("%s answered %v: afterwards %d %s, then %s on %s", name, status, home.Status, home.reason, r.reason, r.replica)
+			}
+		}
+	}
 }

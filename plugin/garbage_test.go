@@ -133,4 +133,19 @@ func TestCollectionsWithinAllocations(t *testing.T) {
 	if n := g.Worker(0).Memory(); n > 32<<20 {
 		t.Errorf("%d bytes of memory", n)
 	}
+
+	// And with bodies of that size, which are read.
+	g = startWith(t, hosttest.Options{Workers: 2, Profile: "envoy-1.36", Adjust: func(c *hostsim.Config) {
+		c.Env, c.AllowOnHeadersStopIteration = map[string]string{"GOGC": "5"}, true
+	}}, readingBodies+named("cache_aware"))
+	prompt := text(1, 65000)
+	for i := range 2000 {
+		r := chat(`{"prompt":"`+prompt[i:]+`","user":"`, fmt.Sprint("s", i), `"}`)
+		if got := g.on(i%2, with(r, [2]string{"x-other", prompt})); got.Status != 200 || got.reason == "" {
+			t.Fatalf("body %d: %d %s", i, got.Status, got.reason)
+		}
+	}
+	if n := g.Worker(0).Memory(); n > 32<<20 {
+		t.Errorf("%d bytes of memory with bodies", n)
+	}
 }

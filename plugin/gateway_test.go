@@ -225,7 +225,11 @@ func (g *gateway) gauge(name, address string) int64 {
 
 // decisions reads the counter of a reason in the default pool.
 func (g *gateway) decisions(reason policy.Reason) int64 {
-	return g.Metric("pinwheel_decisions_total.pool.default.policy.sticky_least_loaded.reason." + reason.String())
+	return g.decided("sticky_least_loaded", reason)
+}
+
+func (g *gateway) decided(name string, reason policy.Reason) int64 {
+	return g.Metric("pinwheel_decisions_total.pool.default.policy." + name + ".reason." + reason.String())
 }
 
 // crash makes a worker's VM trap at its next access to shared data, which

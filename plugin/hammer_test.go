@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
 )
 
@@ -124,5 +125,37 @@ func TestEverythingAtOnce(t *testing.T) {
 	}
 	if n := g.sessions("default"); n == 0 || n > 64 {
 		t.Errorf("%d sessions open, the limit is 64", n)
+	}
+}
+
+// vllm-project/aibrix#2422, step by step: every worker has read the counts, all of
+// them alike, before the first one writes.
+func TestAllReadBeforeAnyWrites(t *testing.T) {
+	g := startGateway(t, 4, replicas(4))
+	g.on(0, turnOf("first")) // the record is there
+	g.release("first")
+	for round := range 16 {
+		var read [4]bool
+		place := func(w int) { g.on(w, turnOf(fmt.Sprint(round, "/", w))) }
+		g.OnSharedData(func(w int, op hostsim.SharedOp, key string) {
+			if op == hostsim.SharedSet && key == "pw1/default/replicas" && !read[w] {
+				if read[w] = true; w < 3 {
+					place(w + 1)
+				}
+			}
+		})
+		place(0)
+		g.OnSharedData(nil)
+		if read != [4]bool{true, true, true, true} {
+			t.Fatalf("round %d: only %v have placed", round, read)
+		}
+		n := round + 1
+		if g.mustOpen(n, n, n, n); t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+	g.Advance(2 * tick)
+	if n := g.Metric("pinwheel_cas_retries_total.pool.default"); n < 16*3 {
+		t.Errorf("%d retries: the workers did not meet", n)
 	}
 }

@@ -88,6 +88,15 @@ func TestStatusesAreConfigured(t *testing.T) {
 	if got := replicaOf(g.answered(0, "new", told{status: 200})); got != other {
 		t.Errorf("a new session went to %s", got)
 	}
+	// A pin to a replica that is not listed is overwritten by the next turn.
+	if err := g.reconfigure(`"replicas":["` + home + `"]`); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"failover_removed", "pinned"} {
+		if r := g.turn("s"); r.reason != want || r.replica != home {
+			t.Errorf("with its replica gone: %s on %s, want %s on %s", r.reason, r.replica, want, home)
+		}
+	}
 }
 
 // Cool-downs that began together end together, and what was asked before comes
@@ -391,4 +400,90 @@ func TestRecordKeepsHealth(t *testing.T) {
 			t.Errorf("%d of %d bytes are a record", n, len(text))
 		}
 	}
+}
+
+// higress-group/higress#3255: a replica that fails at once looked least loaded. b
+// answers 503 after 2 ms, the others after 2 s; 200 new sessions come at 20 a second.
+// b gets those that begin its cool-down, and trials. Then d comes, of which nothing is
+// known; then a goes, and leaves nothing behind.
+func TestFastFailuresAttractNobody(t *testing.T) {
+	const a, b, d = "10.0.0.1:8000", "10.0.0.2:8000", "10.0.0.4:8000"
+	for _, name := range policyNames {
+		g := startGateway(t, 2, threeReplicas+named(name))
+		counts, ends := map[string]int{}, map[int][]*hostsim.Stream{}
+		step := 0
+		run := func(sessions int) {
+			for range sessions {
+				for _, s := range ends[step] {
+					g.end(s, hostsim.EndNormal)
+				}
+				delete(ends, step)
+				s := g.begin(step%2, fmt.Sprint("s", step))
+				at, status := replicaOf(s), "200"
+				if counts[at]++; at == b {
+					status = "503"
+					g.Advance(2 * time.Millisecond)
+				}
+				s.SetProperty("upstream.address", []byte(at))
+				s.SetProperty("response.code_details", []byte("via_upstream"))
+				if _, err := s.ResponseHeaders(hostsim.Headers{{":status", status}}, at == b); err != nil {
+					t.Fatal(err)
+				}
+				if at == b {
+					g.end(s, hostsim.EndNormal)
+				} else {
+					ends[step+40] = append(ends[step+40], s)
+				}
+				g.Advance(50 * time.Millisecond)
+				step++
+			}
+		}
+		run(200)
+		// Three failures, two more by a worker that has not heard, and a trial after 10 s.
+		if n := counts[b]; n > 6 || n == 0 {
+			t.Errorf("%s: b got %d of 200", name, n)
+		}
+		if err := g.reconfigure(replicas(4) + named(name)); err != nil {
+			t.Fatal(err)
+		}
+		if run(200); counts[d] < 30 {
+			t.Errorf("%s: d got %d of the next 200", name, counts[d])
+		}
+		for _, open := range ends {
+			for _, s := range open {
+				g.end(s, hostsim.EndNormal)
+			}
+		}
+		for i := range step {
+			g.release(fmt.Sprint("s", i))
+		}
+		keys := g.keysButShards()
+		if err := g.reconfigure(`"replicas":["` + b + `","10.0.0.3:8000","` + d + `"]` + named(name)); err != nil {
+			t.Fatal(err)
+		}
+		g.turn("last") // in the configuration's own connection
+		g.Drain()
+		g.Advance(3 * time.Minute)
+		for _, c := range g.record("default").List {
+			if c.Address == a {
+				t.Errorf("%s: the removed replica is left: %+v", name, c)
+			}
+		}
+		if n := g.gauge("inflight", a); n != 0 {
+			t.Errorf("%s: %d running requests on the removed replica", name, n)
+		}
+		if n := g.keysButShards(); n > keys {
+			t.Errorf("%s: %d keys, before %d", name, n, keys)
+		}
+	}
+}
+
+// keysButShards counts the keys in shared data that are no sessions'.
+func (g *gateway) keysButShards() (n int) {
+	for _, key := range g.SharedData().Keys() {
+		if !strings.Contains(key, "/s/") {
+			n++
+		}
+	}
+	return n
 }

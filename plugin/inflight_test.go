@@ -3,6 +3,7 @@ package plugin
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
@@ -30,16 +31,45 @@ func TestACrashedWorkersRequestsDisappear(t *testing.T) {
 	}
 }
 
-// BerriAI/litellm#40401: a count expired while the work went on, and its end was
-// -1.
+// BerriAI/litellm#40401: counts expired after ten minutes while the work went on, its
+// end was -1, and that replica got every session from then on. One session a minute
+// follows, three turns each.
 func TestRunningRequestsDoNotExpire(t *testing.T) {
-	g := startGateway(t, 2, twoReplicas+`,"session":{"idle_timeout":"2s"}`)
-	s := g.begin(0, "")
-	g.Advance(60 * tick)
-	g.mustRun(1)
-	g.end(s, hostsim.EndNormal)
-	g.Advance(2 * tick)
-	g.mustRun(0)
+	for _, name := range policyNames {
+		g := startGateway(t, 2, replicas(4)+named(name)+`,"session":{"idle_timeout":"10m"}`)
+		s := g.begin(0, "")
+		g.Advance(11 * time.Minute)
+		g.mustRun(1)
+		g.end(s, hostsim.EndNormal)
+		g.Advance(2 * tick)
+		g.mustRun(0)
+		got := map[string]int{}
+		for i := range 35 {
+			for range 3 {
+				s := g.begin(i%2, fmt.Sprint("s", i))
+				got[replicaOf(s)]++
+				g.Advance(20 * time.Second)
+				g.mustRun(1)
+				g.end(s, hostsim.EndNormal)
+			}
+		}
+		// Nine sessions of three turns on a replica, or eight; by chance up to half as many again.
+		least, most := 24, 27
+		switch name {
+		case "consistent_hash", "random", "power_of_two":
+			least, most = 10, 45
+		}
+		for _, m := range addresses(4) {
+			if n := got[m.Address]; n < least || n > most {
+				t.Errorf("%s: %s got %d of 105 turns, want %d to %d", name, m.Address, n, least, most)
+			}
+		}
+		g.Advance(2 * tick)
+		g.mustRun(0)
+		if n := g.errors(faultCount); n != 0 {
+			t.Errorf("%s: %d counts would have gone below zero", name, n)
+		}
+	}
 }
 
 // vllm-project/aibrix#2421: a replica went and came back under its old address

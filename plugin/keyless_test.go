@@ -23,25 +23,27 @@ func replicas(n int) string {
 // vllm-project/vime#98: 480 requests without a session header were one key and
 // went to one replica of eight.
 func TestKeylessTrafficSpreadsEvenly(t *testing.T) {
-	for _, workers := range []int{2, 3} {
-		for _, header := range [][][2]string{nil, {{"x-session-id", ""}}, {{"x-session-id", "  "}}} {
-			g := startGateway(t, workers, replicas(8))
-			got := map[string]int{}
-			for range 480 {
-				r := g.keyless(header...)
-				if r.reason != "keyless" {
-					t.Fatalf("reason %s", r.reason)
+	for _, name := range []string{"sticky_least_loaded", "consistent_hash", "cache_aware"} {
+		for _, workers := range []int{2, 3} {
+			for _, header := range [][][2]string{nil, {{"x-session-id", ""}}, {{"x-session-id", "  "}}} {
+				g := startGateway(t, workers, replicas(8)+named(name))
+				got := map[string]int{}
+				for range 480 {
+					r := g.keyless(header...)
+					if r.reason != "keyless" {
+						t.Fatalf("%s: reason %s", name, r.reason)
+					}
+					got[r.replica]++
 				}
-				got[r.replica]++
-			}
-			for _, m := range addresses(8) {
-				if got[m.Address] != 60 {
-					t.Errorf("%d workers, header %q: %s got %d of 480 requests, want 60", workers, header, m.Address, got[m.Address])
+				for _, m := range addresses(8) {
+					if got[m.Address] != 60 {
+						t.Errorf("%s, %d workers, header %q: %s got %d of 480 requests, want 60", name, workers, header, m.Address, got[m.Address])
+					}
 				}
-			}
-			g.mustOpen(0, 0, 0, 0, 0, 0, 0, 0)
-			if g.Advance(tick); g.decisions(policy.Keyless) != 480 {
-				t.Errorf("%d keyless requests counted, want 480", g.decisions(policy.Keyless))
+				g.mustOpen(0, 0, 0, 0, 0, 0, 0, 0)
+				if g.Advance(tick); g.decided(name, policy.Keyless) != 480 {
+					t.Errorf("%s: %d keyless requests counted, want 480", name, g.decided(name, policy.Keyless))
+				}
 			}
 		}
 	}
@@ -49,22 +51,36 @@ func TestKeylessTrafficSpreadsEvenly(t *testing.T) {
 
 // vllm-project/vime#98, the variant: half of the requests have a session.
 func TestKeylessTrafficDisturbsNoSession(t *testing.T) {
-	g := startGateway(t, 2, replicas(8))
-	homes, keyless := map[string]string{}, map[string]int{}
-	for i := range 80 {
-		homes[fmt.Sprint("s", i)] = g.turn(fmt.Sprint("s", i)).replica
-	}
-	for i := range 160 {
-		id := fmt.Sprint("s", i%80)
-		if r := g.on(i%2, turnOf(id)); r.reason != "pinned" || r.replica != homes[id] {
-			t.Errorf("%s: %s on %s, want pinned on %s", id, r.reason, r.replica, homes[id])
+	for _, name := range []string{"sticky_least_loaded", "consistent_hash"} {
+		g := startGateway(t, 2, replicas(8)+named(name))
+		homes, keyless := map[string]string{}, map[string]int{}
+		for i := range 80 {
+			homes[fmt.Sprint("s", i)] = g.turn(fmt.Sprint("s", i)).replica
 		}
-		keyless[g.on(i%2, hosttest.Request{Path: "/v1/models"}).replica]++
-	}
-	g.mustOpen(10, 10, 10, 10, 10, 10, 10, 10)
-	for _, m := range addresses(8) {
-		if n := keyless[m.Address]; n != 20 {
-			t.Errorf("%s got %d of 160 keyless requests, want 20", m.Address, n)
+		for i := range 240 {
+			id := fmt.Sprint("s", i%80)
+			if r := g.on(i%2, turnOf(id)); r.reason != "pinned" || r.replica != homes[id] {
+				t.Errorf("%s: %s: %s on %s, want pinned on %s", name, id, r.reason, r.replica, homes[id])
+			}
+			keyless[g.on(i%2, hosttest.Request{Path: "/v1/models"}).replica]++
+		}
+		// The least loaded: of equal ones each, of others those with the fewest sessions.
+		fewest, at := 80, 0
+		for _, n := range g.open() {
+			if n < fewest {
+				fewest, at = n, 0
+			}
+			if n == fewest {
+				at++
+			}
+		}
+		for address, n := range g.open() {
+			if got, want := keyless[address], map[bool]int{true: 240 / at}[n == fewest]; got < want || got > want+at {
+				t.Errorf("%s: %s with %d sessions got %d of 240 keyless requests, want %d", name, address, n, got, want)
+			}
+		}
+		if n := g.sessions("default"); n != 80 {
+			t.Errorf("%s: %d sessions, want 80", name, n)
 		}
 	}
 }

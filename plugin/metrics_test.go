@@ -76,6 +76,29 @@ func TestCountersAreExact(t *testing.T) {
 	}
 }
 
+// Without a member there is no target, and the gateway decides; each such request
+// counts, with a session and without.
+func TestRequestsWithoutAReplicaAreCounted(t *testing.T) {
+	for _, name := range policyNames {
+		g := startGateway(t, 2, `"replicas":[]`+named(name))
+		for i := range 6 {
+			if r := g.turn(fmt.Sprint("s", i%2)); r.Status != 200 || r.reason != "no_replica" || len(r.Request.Values(targetHeader)) != 0 {
+				t.Errorf("%s: %d %s, target %q", name, r.Status, r.reason, r.target)
+			}
+			if r := g.keyless(); r.Status != 200 || r.reason != "no_replica" || len(r.Request.Values(targetHeader)) != 0 {
+				t.Errorf("%s, keyless: %d %s, target %q", name, r.Status, r.reason, r.target)
+			}
+		}
+		g.Advance(2 * tick)
+		if n := g.decided(name, policy.NoReplica); n != 12 {
+			t.Errorf("%s: %d counted, want 12", name, n)
+		}
+		if n := g.sessions("default"); n != 0 {
+			t.Errorf("%s: %d sessions", name, n)
+		}
+	}
+}
+
 func TestGaugesAreExact(t *testing.T) {
 	g := startGateway(t, 3, threeReplicas)
 	var running []*hostsim.Stream

@@ -3,6 +3,7 @@ package plugin
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
@@ -152,6 +153,48 @@ func TestAPinlessTurnAllocatesNothing(t *testing.T) {
 		}
 		if n := testing.AllocsPerRun(2000, turn); n != 0 {
 			t.Errorf("%s: %v allocations for a turn, want 0", name, n)
+		}
+	}
+}
+
+// vllm-project/production-stack#8, in the gateway: of 1000 sessions under an unbounded
+// hash a fifth moves when four replicas become five, and back; a shuffled list moves
+// none; another address moves its own, and what comes first there.
+func TestAnUnboundedHashMovesFewSessions(t *testing.T) {
+	const config = `,"policy":"consistent_hash","consistent_hash":{"load_factor":0}`
+	list := func(last ...int) string {
+		var b []string
+		for _, n := range last {
+			b = append(b, fmt.Sprintf(`"10.0.0.%d:8000"`, n))
+		}
+		return `"replicas":[` + strings.Join(b, ",") + `]` + config
+	}
+	g := startGateway(t, 2, list(1, 2, 3, 4))
+	homes := func() (at [1000]string) {
+		for i := range at {
+			at[i] = g.turn(fmt.Sprint("s", i)).replica
+		}
+		return at
+	}
+	first := homes()
+	for _, step := range []struct {
+		list        string
+		least, most int // sessions that are not where they were at first
+	}{
+		{list(4, 2, 1, 3), 0, 0}, {list(1, 2, 3, 4, 5), 140, 260}, {list(3, 5, 1, 4, 2), 140, 260},
+		{list(1, 2, 3, 4), 0, 0}, {list(6, 2, 3, 4), 340, 530},
+	} {
+		if err := g.reconfigure(step.list); err != nil {
+			t.Fatal(err)
+		}
+		moved := 0
+		for i, home := range homes() {
+			if home != first[i] {
+				moved++
+			}
+		}
+		if moved < step.least || moved > step.most {
+			t.Errorf("%s: %d of 1000 moved, want %d to %d", step.list, moved, step.least, step.most)
 		}
 	}
 }

@@ -183,3 +183,52 @@ func TestAnUpdateMayChangeTheTargetHeader(t *testing.T) {
 		t.Errorf("x-host %q", got)
 	}
 }
+
+// haproxy/haproxy#842, the other inputs: 400 replicas become five. The sessions of
+// those that stay move nowhere, the others are placed anew, evenly.
+func TestScalingDownMovesTheLostOnly(t *testing.T) {
+	g := startGateway(t, 3, replicas(200)[:len(replicas(200))-1]+","+strings.ReplaceAll(replicas(200), "10.0.0.", "10.0.1.")[len(`"replicas":[`):])
+	if n := len(g.record("default").List); n != 400 {
+		t.Fatalf("%d replicas", n)
+	}
+	homes := map[string]string{}
+	for i := range 100 {
+		homes[fmt.Sprint("s", i)] = g.turn(fmt.Sprint("s", i)).replica
+	}
+	stay := map[string]bool{}
+	for i := range 5 {
+		stay[homes[fmt.Sprint("s", 20*i)]] = true
+	}
+	var list []any
+	for address := range stay {
+		list = append(list, address)
+	}
+	if err := g.reconfigure(configJSON(map[string]any{"replicas": list})); err != nil {
+		t.Fatal(err)
+	}
+	for id, home := range homes {
+		r := g.turn(id)
+		if stay[home] && (r.reason != "pinned" || r.replica != home) || !stay[home] && (r.reason != "failover_removed" || !stay[r.replica]) {
+			t.Errorf("%s was on %s, is %s on %s", id, home, r.reason, r.replica)
+		}
+	}
+	g.mustOpen(20, 20, 20, 20, 20)
+}
+
+// And a restart of the gateway: pins are gone with it. The hash orders replicas alike
+// in every process, so consistent_hash finds the old homes again.
+func TestARestartedGatewayHashesAlike(t *testing.T) {
+	const config = `,"policy":"consistent_hash","consistent_hash":{"load_factor":0}`
+	homes := map[string]string{}
+	for round, list := range []string{threeReplicas, `"replicas":["10.0.0.3:8000","10.0.0.1:8000","10.0.0.2:8000"]`} {
+		g := startGateway(t, 2, list+config)
+		for i := range 100 {
+			id := fmt.Sprint("s", i)
+			if r := g.turn(id); round == 0 {
+				homes[id] = r.replica
+			} else if r.replica != homes[id] {
+				t.Errorf("%s went from %s to %s", id, homes[id], r.replica)
+			}
+		}
+	}
+}

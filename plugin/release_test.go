@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
@@ -255,4 +256,37 @@ func TestReleaseOfTooManyIsRefused(t *testing.T) {
 	if g.isOpenID("a") {
 		t.Error("as many as are allowed ended nothing")
 	}
+}
+
+// PrimeIntellect-ai/prime-rl#3563, the input: clients that never say that they are
+// done. Of 100 sessions 60 are finished, 20 break off within a turn, 20 come again
+// under a new id. New sessions are spread by what is open, and what nobody finished
+// ends by its timeout, however its last turn ended.
+func TestSessionsThatNobodyFinishes(t *testing.T) {
+	g := startGateway(t, 2, replicas(4)+`,"session":{"idle_timeout":"10m"}`)
+	for i := range 100 {
+		id := fmt.Sprint("s", i)
+		g.turn(id)
+		switch {
+		case i < 60:
+			g.release(id)
+		case i < 80:
+			g.end(g.begin(i%2, id), hostsim.EndClientGone)
+		default:
+			g.end(g.begin(i%2, id), hostsim.EndUpstreamReset)
+			g.turn("again-" + id)
+		}
+	}
+	if n := g.sessions("default"); n != 60 {
+		t.Errorf("%d sessions open, want the 20 that broke off and 20 twice", n)
+	}
+	g.Advance(2 * tick)
+	g.mustRun(0)
+	g.Advance(9 * time.Minute)
+	for i := range 100 {
+		g.turn(fmt.Sprint("late", i))
+	}
+	g.mustOpen(40, 40, 40, 40)
+	g.Advance(3 * time.Minute)
+	g.mustOpen(25, 25, 25, 25)
 }

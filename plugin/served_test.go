@@ -1,11 +1,13 @@
 package plugin
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
 // A replica that only the plugin's configuration has: Envoy passes the name over
@@ -94,5 +96,42 @@ func TestALocalReplyIsNotServedElsewhere(t *testing.T) {
 	g.Advance(2 * tick)
 	if n := g.Metric("pinwheel_errors_total.kind.served_elsewhere"); n != 0 {
 		t.Errorf("%d responses from elsewhere, want none", n)
+	}
+}
+
+// envoyproxy/envoy#42686: two gateways, or the two ends of one, have different lists
+// of replicas for some seconds. The pin stays while the gateway cannot send there, so
+// that nobody fights over it, no client is refused, and the session is where it was
+// when the lists agree.
+func TestAGatewayWhoseListLagsMovesNobody(t *testing.T) {
+	g := startGateway(t, 2, twoReplicas)
+	homes := map[string]string{}
+	for i := range 6 {
+		id := fmt.Sprint("s", i)
+		homes[id] = g.turn(id).replica
+	}
+	const unknown, known = "10.0.0.1:8000", "10.0.0.2:8000"
+	for second := range 5 {
+		for id, home := range homes {
+			r := turnOf(id)
+			r.Upstream = known
+			got := result{Result: g.Do(second%2, r)}
+			first, _, _ := strings.Cut(got.Request.Value(targetHeader), ",")
+			if reason := got.Response.Value("x-pinwheel-reason"); got.Status != 200 || reason != "pinned" || first != home {
+				t.Errorf("second %d: %s: %d %s, named %s, want pinned to %s", second, id, got.Status, reason, first, home)
+			}
+		}
+		g.Advance(tick)
+	}
+	g.mustOpen(3, 3)
+	for _, address := range []string{unknown, known} {
+		if h := *g.health(address); h != (policy.Health{}) {
+			t.Errorf("%s: %+v", address, h)
+		}
+	}
+	for id, home := range homes {
+		if r := g.turn(id); r.reason != "pinned" || r.replica != home {
+			t.Errorf("%s afterwards: %s on %s, want pinned on %s", id, r.reason, r.replica, home)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,20 +28,25 @@ func (g *gateway) mustServe() {
 
 // ray-project/ray#63362: the header arrives under another spelling.
 func TestSessionHeaderInAnySpelling(t *testing.T) {
-	g := startGateway(t, 2, twoReplicas)
-	home := g.turn("s").replica
-	for _, name := range []string{"X-Session-ID", "x-session-id", "X-SESSION-ID", "x_session_id", "X_SESSION_ID"} {
-		for range g.Workers() {
-			if r := g.keyless([2]string{name, "s"}); r.reason != "pinned" || r.replica != home {
-				t.Errorf("%s: %s on %s, want pinned on %s", name, r.reason, r.replica, home)
+	for config, other := range map[string]string{
+		"": "keyless", `,"session":{"headers":["x-session-id"]}`: "keyless",
+		`,"session":{"headers":["X-Session-ID","x-correlation-id"]}`: "pinned",
+	} {
+		g := startGateway(t, 2, twoReplicas+config)
+		home := g.turn("s").replica
+		for _, name := range []string{"X-Session-ID", "x-session-id", "X-SESSION-ID", "x_session_id", "X_SESSION_ID"} {
+			for range g.Workers() {
+				if r := g.keyless([2]string{name, "s"}); r.reason != "pinned" || r.replica != home {
+					t.Errorf("%s%s: %s on %s, want pinned on %s", name, config, r.reason, r.replica, home)
+				}
 			}
 		}
-	}
-	if r := g.keyless([2]string{"x-correlation-id", "s"}); r.reason != "keyless" {
-		t.Errorf("a header that is not configured names a session: %s", r.reason)
-	}
-	if n := g.sessions("default"); n != 1 {
-		t.Errorf("%d open sessions, want 1", n)
+		if r := g.keyless([2]string{"x-correlation-id", "s"}); r.reason != other || other == "pinned" && r.replica != home {
+			t.Errorf("x-correlation-id%s: %s on %s, want %s", config, r.reason, r.replica, other)
+		}
+		if n := g.sessions("default"); n != 1 {
+			t.Errorf("%d open sessions, want 1", n)
+		}
 	}
 }
 
@@ -69,19 +75,26 @@ func TestSessionHeadersAreAskedInOrder(t *testing.T) {
 // vllm-project/production-stack#735: a session setting that names no header means
 // the default one. vllm-project/vime#98: an empty id is no id.
 func TestEmptyAndBlankIDsAreKeyless(t *testing.T) {
-	g := startGateway(t, 2, twoReplicas+`,"session":{}`)
-	for _, id := range []string{"", " ", "\t", "  \t  "} {
-		for range g.Workers() {
-			if r := g.turn(id); r.Status != 200 || r.reason != "keyless" {
-				t.Errorf("id %q: %d %s, want keyless", id, r.Status, r.reason)
+	for _, name := range policyNames {
+		g := startGateway(t, 2, twoReplicas+named(name)+`,"session":{}`)
+		if r := g.keyless(); r.Status != 200 || r.reason != "keyless" {
+			t.Errorf("%s: without the header: %d %s", name, r.Status, r.reason)
+		}
+		for _, id := range []string{"", " ", "\t", "  \t  "} {
+			for range g.Workers() {
+				if r := g.turn(id); r.Status != 200 || r.reason != "keyless" {
+					t.Errorf("%s: id %q: %d %s, want keyless", name, id, r.Status, r.reason)
+				}
 			}
 		}
+		g.mustOpen(0, 0)
+		if r := g.turn("s1"); r.reason != "placed" {
+			t.Errorf("%s: x-session-id without configuration: %s, want placed", name, r.reason)
+		}
+		if !slices.Contains(pinless, name) {
+			g.mustServe()
+		}
 	}
-	g.mustOpen(0, 0)
-	if r := g.turn("s1"); r.reason != "placed" {
-		t.Errorf("x-session-id without configuration: %s, want placed", r.reason)
-	}
-	g.mustServe()
 }
 
 func TestWhitespaceAroundAnIDIsNotPartOfIt(t *testing.T) {
@@ -106,45 +119,70 @@ func TestOfADuplicateHeaderTheFirstValueCounts(t *testing.T) {
 	if r := g.turn("two"); r.reason != "placed" {
 		t.Errorf("the second value of a header was pinned: %s", r.reason)
 	}
+	g.turn("one", [2]string{"x-session-id", "one"}) // the same twice is one
+	g.turn("one", [2]string{"x-session-id", " "})
+	if g.Advance(2 * tick); g.errors(faultRepeatedHeader) != 1 {
+		t.Errorf("%d requests with two ids reported, want 1", g.errors(faultRepeatedHeader))
+	}
 	g.mustServe()
 }
 
 // smg-project/smg#2199: a key too long for one parser was taken by the next, and
 // cut ones merged sessions.
 func TestIDLengths(t *testing.T) {
-	for _, c := range []struct {
-		limit string
-		most  int
-	}{{"", 256}, {`,"session":{"max_id_bytes":65536}`, 65536}, {`,"session":{"max_id_bytes":8}`, 8}} {
-		g := startGateway(t, 2, twoReplicas+c.limit)
-		for _, n := range []int{1, 8, 9, 128, 129, 255, 256, 257, 8192, 65536, 65537, 300_000} {
-			id := strings.Repeat("x", n)
-			first, second := g.turn(id), g.turn(id)
-			want := [2]string{"placed", "pinned"}
-			if n > c.most {
-				want = [2]string{"oversized", "oversized"}
+	for _, name := range policyNames {
+		for _, c := range []struct {
+			limit string
+			most  int
+		}{{"", 256}, {`,"session":{"max_id_bytes":65536}`, 65536}, {`,"session":{"max_id_bytes":8}`, 8}} {
+			g := startGateway(t, 2, twoReplicas+named(name)+c.limit)
+			for _, n := range []int{1, 8, 9, 128, 129, 255, 256, 257, 8192, 65536, 65537, 300_000} {
+				id := strings.Repeat("x", n)
+				first, second := g.turn(id), g.turn(id)
+				want := [2]string{"placed", "pinned"}
+				if slices.Contains(pinless, name) {
+					want[1] = "placed"
+				}
+				if n > c.most {
+					want = [2]string{"oversized", "oversized"}
+				}
+				if got := [2]string{first.reason, second.reason}; got != want || first.Status != 200 || second.Status != 200 {
+					t.Errorf("%s, limit %d, id of %d bytes: %v, want %v", name, c.most, n, got, want)
+				}
+				g.release(id)
 			}
-			if got := [2]string{first.reason, second.reason}; got != want || first.Status != 200 || second.Status != 200 {
-				t.Errorf("limit %d, id of %d bytes: %v, want %v", c.most, n, got, want)
+			g.mustOpen(0, 0)
+			if r := g.turn("clean"); r.Status != 200 || r.reason != "placed" {
+				t.Errorf("%s, limit %d: afterwards %d %s", name, c.most, r.Status, r.reason)
 			}
-			g.release(id)
 		}
-		g.mustServe()
-		g.mustOpen(0, 0)
 	}
 }
 
 // smg-project/smg#2199 again: the whole id counts, not its beginning.
 func TestLongIDsThatBeginAlikeAreDistinct(t *testing.T) {
-	g := startGateway(t, 2, twoReplicas+`,"session":{"max_id_bytes":8192}`)
-	for _, same := range []int{128, 255, 256, 4096} {
-		head := strings.Repeat("y", same)
-		a, b := g.turn(head+"a"), g.turn(head+"b")
-		if a.reason != "placed" || b.reason != "placed" || a.replica == b.replica {
-			t.Errorf("two ids equal in %d bytes: %s on %s, %s on %s", same, a.reason, a.replica, b.reason, b.replica)
+	for _, name := range policyNames {
+		g := startGateway(t, 2, twoReplicas+named(name)+`,"session":{"max_id_bytes":8192},"decision_log":{"enabled":true}`)
+		for _, same := range []int{128, 255, 256, 4096} {
+			head := strings.Repeat("y", same)
+			a, b := g.turn(head+"a"), g.turn(head+"b")
+			lines := g.Logs()
+			first, second := loggedSession(lines[len(lines)-2]), loggedSession(lines[len(lines)-1])
+			if a.reason != "placed" || b.reason != "placed" || first == second || first == "" || second == "" {
+				t.Errorf("%s: two ids equal in %d bytes: %s and %s, sessions %q and %q", name, same, a.reason, b.reason, first, second)
+			}
+		}
+		if name == "sticky_least_loaded" {
+			g.mustOpen(4, 4)
 		}
 	}
-	g.mustOpen(4, 4)
+}
+
+// loggedSession is the session that a line of the decision log tells of.
+func loggedSession(line hostsim.LogEntry) string {
+	_, hash, _ := strings.Cut(line.Message, `"session":"`)
+	hash, _, _ = strings.Cut(hash, `"`)
+	return hash
 }
 
 // proxy-wasm/proxy-wasm-rust-sdk#25: a header that is not UTF-8 killed the worker.
@@ -218,8 +256,9 @@ func TestPresetAgents(t *testing.T) {
 
 // BerriAI/litellm#33126: ids collided across callers.
 func TestScopeHeadersSeparateTenants(t *testing.T) {
-	g := startGateway(t, 2, twoReplicas+`,"session":{"scope_headers":["x-tenant-id","x-team"]}`)
+	g := startGateway(t, 2, twoReplicas+`,"session":{"scope_headers":["x-tenant-id","x-team","authorization"]}`)
 	scopes := [][][2]string{
+		{{"authorization", "Bearer a"}}, {{"authorization", "Bearer b"}}, {{"x-tenant-id", "Bearer a"}},
 		{{"x-tenant-id", "a"}}, {{"x-tenant-id", "b"}}, {},
 		{{"x-tenant-id", "ab"}, {"x-team", "c"}}, {{"x-tenant-id", "a"}, {"x-team", "bc"}},
 		{{"x-tenant-id", ""}, {"x-team", "a"}}, {{"x-tenant-id", "\xff\x00"}},
@@ -246,6 +285,35 @@ func TestScopeHeadersSeparateTenants(t *testing.T) {
 		if r := g.turn("1", scope...); r.reason != want {
 			t.Errorf("after the release in scope %q, scope %q is %s, want %s", scopes[0], scope, r.reason, want)
 		}
+	}
+}
+
+// BerriAI/litellm#33126, the other half: one session was two by the spellings of its
+// model. The model is no part of the key, under no policy that pins and wherever the
+// id stands.
+func TestTheModelIsNoPartOfASession(t *testing.T) {
+	for _, name := range policyNames {
+		if slices.Contains(pinless, name) {
+			continue
+		}
+		g := startReading(t, 2, true, readingBodies+named(name))
+		ask := func(model string, byHeader bool) result {
+			if byHeader {
+				return g.do(with(chat(`{"model":"`+model+`","messages":[{"content":"hello"}]}`), sessionHeader("s")))
+			}
+			return g.do(chat(`{"model":"` + model + `","user":"s","messages":[{"content":"hello"}]}`))
+		}
+		home := ask("m", true).replica
+		for i := range 8 {
+			if r := ask([]string{"m(high)", "m"}[i%2], i%4 < 2); r.reason != "pinned" || r.replica != home {
+				t.Errorf("%s: turn %d: %s on %s, want pinned on %s", name, i, r.reason, r.replica, home)
+			}
+		}
+		if n := g.sessions("default"); n != 1 {
+			t.Errorf("%s: %d sessions, want 1", name, n)
+		}
+		g.release("s")
+		g.mustOpen(0, 0, 0)
 	}
 }
 

@@ -225,3 +225,50 @@ func TestALongTurnKeepsItsPin(t *testing.T) {
 		}
 	}
 }
+
+// maximhq/bifrost#7005, all its streams: the end of a stream is that of its answer
+// whatever its chunks say, counts once, and what was answered to the last event is no
+// failure of the replica.
+func TestStreamedAnswersEndOnce(t *testing.T) {
+	const done = "data: [DONE]\n\n"
+	g := startGateway(t, 2, twoReplicas+`,"health":{"failures":1}`)
+	home := g.turn("s").replica
+	for _, tt := range []struct {
+		name   string
+		chunks []string
+		reason hostsim.EndReason
+	}{
+		{"[DONE] in two chunks", []string{"data: {}\n\n", done[:9], done[9:]}, hostsim.EndNormal},
+		{"empty chunks behind it", []string{done, "", "", ""}, hostsim.EndNormal},
+		{"then the client leaves", []string{"data: {}\n\n", done}, hostsim.EndClientGone},
+		{"then the replica resets", []string{"data: {}\n\n", done}, hostsim.EndUpstreamReset},
+		{"reset without it", []string{"data: {}\n\n"}, hostsim.EndUpstreamReset},
+		{"reset at the first chunk", nil, hostsim.EndUpstreamReset},
+		{"and again", []string{done}, hostsim.EndNormal},
+	} {
+		s := g.begin(0, "s")
+		if _, err := s.ResponseHeaders(hostsim.Headers{{":status", "200"}, {"content-type", "text/event-stream"}}, false); err != nil {
+			t.Fatal(err)
+		}
+		for i, chunk := range tt.chunks {
+			last := i == len(tt.chunks)-1 && tt.reason == hostsim.EndNormal
+			if step, err := s.ResponseBody([]byte(chunk), last); err != nil || string(step.Data) != chunk {
+				t.Fatalf("%s: chunk %d: %q, %v", tt.name, i, step.Data, err)
+			}
+		}
+		g.Advance(2 * tick)
+		g.mustRun(1)
+		g.end(s, tt.reason)
+		g.Advance(2 * tick)
+		g.mustRun(0)
+		if h := g.health(home); h.Failures != 0 || h.Cooling() {
+			t.Errorf("%s: a failure of the replica: %+v", tt.name, h)
+		}
+		if r := g.turn("s"); r.reason != "pinned" || r.replica != home {
+			t.Errorf("%s: the session is %s on %s", tt.name, r.reason, r.replica)
+		}
+	}
+	if n := g.errors(faultCount); n != 0 {
+		t.Errorf("%d counts would have gone below zero", n)
+	}
+}

@@ -89,6 +89,8 @@ func TestClientsDoNotSteer(t *testing.T) {
 		{{targetHeader, ""}},
 		{{targetHeader, evil}, {targetHeader, "10.0.0.2:8000"}},
 		{{"X-Gateway-Destination-Endpoint", evil}, {targetHeader, evil}},
+		{{"x_gateway_destination_endpoint", evil}},
+		{{"x_gateway_destination_endpoint", evil}, {targetHeader, evil}},
 		{{targetHeader, "\xc0\xa7" + strings.Repeat("x", 70_000)}},
 	}
 	for what, c := range map[string]struct {
@@ -175,4 +177,47 @@ func TestRequestsPassUntouched(t *testing.T) {
 		t.Errorf("headers %q, want %q", got, want)
 	}
 	g.end(s, hostsim.EndNormal)
+}
+
+// ai-dynamo/dynamo#10920, two filters in one chain, a gateway's and a sidecar's: the
+// second sees the session's id as the client sent it, and its own pool: neither counts
+// for the other, however often the session comes.
+func TestASecondFilterBehindTheFirst(t *testing.T) {
+	data := hostsim.NewSharedData() // of one process
+	start := func(pool, host string) *gateway {
+		return startWith(t, hosttest.Options{Workers: 2, Adjust: func(c *hostsim.Config) { c.SharedData = data }},
+			`"pools":[{"name":"`+pool+`","replicas":["`+host+`.1:8000","`+host+`.2:8000"]}]`)
+	}
+	first, second := start("gateway", "10.0.0"), start("sidecar", "10.0.1")
+	var homes [2]string
+	for turn := range 6 {
+		outer := first.Worker(turn % 2).NewStream()
+		if _, err := outer.RequestHeaders(append(turnHeaders("s"), [2]string{"cookie", "a"}), true); err != nil {
+			t.Fatal(err)
+		}
+		inner := second.Worker(turn % 2).NewStream()
+		if _, err := inner.RequestHeaders(outer.Headers(hostsim.MapRequestHeaders), true); err != nil {
+			t.Fatal(err)
+		}
+		got := inner.Headers(hostsim.MapRequestHeaders)
+		if ids, targets := got.Values("x-session-id"), got.Values(targetHeader); len(ids) != 1 || ids[0] != "s" || len(targets) != 1 {
+			t.Errorf("turn %d: ids %q, targets %q", turn, ids, targets)
+		}
+		at := [2]string{replicaOf(outer), replicaOf(inner)}
+		if turn == 0 {
+			homes = at
+		}
+		if at != homes || !strings.HasPrefix(at[0], "10.0.0.") || !strings.HasPrefix(at[1], "10.0.1.") {
+			t.Errorf("turn %d: on %v, want %v", turn, at, homes)
+		}
+		first.Advance(2 * tick)
+		second.Advance(2 * tick)
+		for g, pool := range map[*gateway]string{first: "gateway", second: "sidecar"} {
+			if n, running := g.sessions(pool), g.Metric("pinwheel_inflight.pool."+pool+".replica."+at[map[*gateway]int{second: 1}[g]]); n != 1 || running != 1 {
+				t.Errorf("turn %d: %s has %d sessions and %d running requests, want 1 each", turn, pool, n, running)
+			}
+		}
+		second.end(inner, hostsim.EndNormal)
+		first.end(outer, hostsim.EndNormal)
+	}
 }

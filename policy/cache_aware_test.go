@@ -161,13 +161,21 @@ func TestClaimAffinityIsPerReplica(t *testing.T) {
 		p := cachePool(4, c)
 		p.List[0].Open = 2000
 		home, followed := map[int]uint32{}, 0
+		at := map[string]uint32{}
 		for n, id := range manyIDs(1000) {
 			group := n % 125
 			d := p.Turn(key(id), twoParts(uint64(group), 2000, uint64(n), 100), 0)
-			if n < 125 {
+			if at[id] = d.Replica; n < 125 {
 				home[group] = d.Replica
 			} else if d.Replica == home[group] {
 				followed++
+			}
+		}
+		for range 3 {
+			for n, id := range manyIDs(1000) {
+				if d := p.Turn(key(id), twoParts(uint64(n%125), 2000, uint64(n), 500), 0); d.Reason != policy.Pinned || d.Replica != at[id] {
+					t.Fatalf("%+v: a later turn of %s: %+v, was on %d", c, id, d, at[id])
+				}
 			}
 		}
 		if followed < 875*95/100 {

@@ -50,8 +50,8 @@ func (r *run) command(verb string, args []string) (err error) {
 			return errors.New("want a session and a replica")
 		}
 		r.printTurn(args[0], r.target.Served(r.pool, args[0], Address(args[1])))
-	case "tally":
-		return r.tally(args)
+	case "tally", "serial":
+		return r.tally(args, verb == "serial")
 	case "together":
 		if len(args) == 0 {
 			return errors.New("want sessions")
@@ -128,19 +128,35 @@ func (r *run) prompt(args []string) error {
 	return nil
 }
 
-func (r *run) tally(args []string) (err error) {
+// tally counts where turns go: rounds of one turn each, or turns of sessions that
+// end before the next begins.
+func (r *run) tally(args []string, serial bool) (err error) {
 	var every time.Duration
-	if len(args) > 0 {
-		if value, ok := strings.CutPrefix(args[0], "every="); ok {
-			every, err = time.ParseDuration(value)
-			args = args[1:]
+	rounds := 1
+	for len(args) > 0 && err == nil {
+		key, value, ok := strings.Cut(args[0], "=")
+		if !ok {
+			break
 		}
+		switch key {
+		case "every":
+			every, err = time.ParseDuration(value)
+		case "rounds":
+			rounds, err = strconv.Atoi(value)
+		default:
+			err = errors.New("unknown argument " + key)
+		}
+		args = args[1:]
 	}
 	var served []string
-	for _, id := range expand(args) {
-		d := r.target.Turn(r.pool, id)
-		served = append(served, r.went(d))
-		r.target.Advance(every)
+	for range rounds {
+		for _, id := range expand(args) {
+			served = append(served, r.went(r.target.Turn(r.pool, id)))
+			if serial {
+				r.target.Finish(r.pool, id)
+			}
+			r.target.Advance(every)
+		}
 	}
 	r.printCounts(served)
 	return err

@@ -25,9 +25,10 @@
 //	replicas NAME...        the pool's members: a, b:unhealthy, c:draining*2 (weight 2)
 //	pool NAME               what follows concerns that pool; at first "default"
 //	turn ID...              one turn each, in order; prints "ID REASON REPLICA"
-//	tally [every=DURATION] ID...
-//	                        one turn each, in order, with time passing after each;
-//	                        prints how many went where and why
+//	tally [every=DURATION] [rounds=N] ID...
+//	                        one turn each, in order, with time passing after each,
+//	                        N times over; prints how many went where and why
+//	serial ID...            the same, each session finished before the next
 //	prompt ID PART...       a turn with a prompt made of parts: sys*4000 is 4000
 //	                        bytes of it; parts of one name begin alike, those of
 //	                        different names do not

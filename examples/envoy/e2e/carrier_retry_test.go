@@ -106,6 +106,97 @@ func TestCarriersRetry(t *testing.T) {
 	})
 }
 
+// traefik/traefik#7886, the settings reported: however often the gateway tries again,
+// and with one try to find another host, a pool of two serves the sessions of the one
+// that is dead.
+func TestRetriesOfAPoolOfTwo(t *testing.T) {
+	each(t, updatable, func(t *testing.T, g *gateway) {
+		living, dead := g.replicas[0], g.replicas[1]
+		for _, n := range []int{1, 3} {
+			retries := inPlace("num_retries: 2\n", fmt.Sprintf("num_retries: %d\n                    host_selection_retry_max_attempts: 1\n", n))
+			undo := g.alter(t, retries, func(c map[string]any) {
+				c["replicas"], c["health"] = []string{living.Addr, dead.Addr}, map[string]any{"failures": 0}
+			})
+			homes := g.turns(t, newIDs(8), "placed")
+			reopen := g.kill(t, dead)
+			for id := range homes {
+				for range 3 {
+					if r := g.try(t, id); r.Status != 200 || r.Served != living.Addr || r.Reason != "pinned" {
+						t.Errorf("%d retries: %s on %s: status %d, %q, served by %s", n, id, homes[id], r.Status, r.Reason, r.Served)
+					}
+				}
+			}
+			reopen()
+			g.stay(t, homes) // the pins waited
+			g.release(t, keys(homes)...)
+			undo()
+		}
+	})
+}
+
+// ai-dynamo/dynamo#10920: a request that was sent again had lost its session. Envoy
+// runs the filter anew for a request that it redirects itself, and sends the same
+// headers again when it retries: it is the same session on the same replica, which
+// counts once, and nothing is left in flight.
+func TestRequestsThatAreSentAgainKeepTheirSession(t *testing.T) {
+	each(t, updatable, func(t *testing.T, g *gateway) {
+		const policy = "                  retry_policy:\n"
+		redirects := inPlace(policy, "                  internal_redirect_policy: {max_internal_redirects: 2}\n"+policy)
+		defer g.alter(t, redirects, func(map[string]any) {})()
+		id := newID()
+		var home string
+		const turns = 5
+		for i := range turns {
+			g.opened(id)
+			r, err := g.client.send(t.Context(), http.MethodGet, chatPath, nil, "X-Session-ID", id, envoytest.DoHeader, "redirect=/elsewhere")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.expect(t, r, "pinned"); i == 0 { // placed before the redirect
+				home = r.Served
+			}
+			if r.Served != home {
+				t.Errorf("turn %d went to %s, the session lives on %s", i, r.Served, home)
+			}
+		}
+		paths := map[string]int{}
+		for _, r := range g.replicas {
+			for _, q := range r.Requests() {
+				if q.Session == id && r.Addr == home {
+					paths[q.Path]++
+				} else if q.Session == id || q.Path == "/elsewhere" {
+					t.Errorf("%s got %s of session %q", r.Addr, q.Path, q.Session)
+				}
+			}
+		}
+		if paths[chatPath] != turns || paths["/elsewhere"] != turns {
+			t.Errorf("requests of the session on its replica: %v", paths)
+		}
+		g.waitOpenTotal(t, 1)
+		g.waitInflight(t, 0)
+
+		// A retry goes to a spare, with the id.
+		var dead *envoytest.Replica
+		for _, r := range g.replicas {
+			if r.Forget(); r.Addr == home {
+				dead = r
+			}
+		}
+		reopen := g.kill(t, dead)
+		r := g.try(t, id)
+		for _, spare := range g.replicas {
+			if got := spare.Requests(); spare.Addr == r.Served && (len(got) != 1 || got[0].Session != id) {
+				t.Errorf("the spare got %+v", got)
+			}
+		}
+		if r.Status != 200 || r.Served == home || r.Header.Get("x-envoy-attempt-count") != "2" {
+			t.Errorf("with its replica dead: status %d from %q, attempt %s", r.Status, r.Served, r.Header.Get("x-envoy-attempt-count"))
+		}
+		reopen()
+		g.waitOpenTotal(t, 1)
+	})
+}
+
 // What the predicate previous_hosts is for: without it the load balancer draws
 // the dead replica for retries too.
 func TestStatefulSessionRetriesAnywhere(t *testing.T) {

@@ -90,7 +90,9 @@ func TestOriginalDstNeedsNoList(t *testing.T) {
 	})
 }
 
-// What strict is: a named host that the cluster lacks is a 503.
+// What strict is: a named host that the cluster lacks is a 503
+// (envoyproxy/envoy#42686: on a gateway whose list of replicas lags). The example is
+// not strict, and TestAddressThatOneSideAloneKnows shows the same without a 503.
 func TestStatefulSessionStrict(t *testing.T) {
 	each(t, statefulSession, func(t *testing.T, g *gateway) {
 		unknown := openTrap(t).Addr

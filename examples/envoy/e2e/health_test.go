@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// traefik/traefik#7886: retries went back to the sticky, dead replica.
 // A replica refuses connections. Spares serve its sessions until the plugin has
 // heard of it often enough; then these live elsewhere and nobody else moves, none
 // returns when the replica is back, and new sessions come to it.

@@ -10,7 +10,7 @@ import (
 
 // The README's word on addresses that one side alone knows: the plugin's own one
 // gets sessions on paper only, and the operator is told; the cluster's own one
-// gets none.
+// gets none. And no client is refused for it (envoyproxy/envoy#42686).
 func TestAddressThatOneSideAloneKnows(t *testing.T) {
 	for _, k := range []kind{updatable, statefulSession} {
 		t.Run(string(k), func(t *testing.T) {

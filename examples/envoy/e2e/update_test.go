@@ -80,6 +80,16 @@ func leaveOut(block string) func(envoytest.Bootstrap) (envoytest.Bootstrap, erro
 	return func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) { return b.Without(block) }
 }
 
+// inPlace is an alteration: a text that the user's file has once is another.
+func inPlace(from, to string) func(envoytest.Bootstrap) (envoytest.Bootstrap, error) {
+	return func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) {
+		if n := strings.Count(string(b), from); n != 1 {
+			return "", fmt.Errorf("%q stands there %d times", from, n)
+		}
+		return envoytest.Bootstrap(strings.Replace(string(b), from, to, 1)), nil
+	}
+}
+
 func (g *gateway) replaceAndWait(t *testing.T, edit func(map[string]any), counter string) {
 	t.Helper()
 	before := g.lds(t)

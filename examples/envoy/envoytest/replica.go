@@ -40,6 +40,7 @@ type Request struct {
 //	chunks=50     answer as server-sent events, flushed one by one
 //	every=5ms     pause between chunks
 //	reset=3       reset the connection after 3 chunks; 0 means before the status line
+//	redirect=/p   answer 302 to the path /p; there, answer as without it
 //	hold=1        after the chunks, stay until the peer goes away or Release is called
 //
 // Without it the answer is 200 with a short JSON text. Methods may be called by
@@ -134,6 +135,10 @@ func (r *Replica) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.Header().Set(ServedByHeader, r.Addr)
 	if !pause(req, do.Get("delay")) {
+		return
+	}
+	if to := do.Get("redirect"); to != "" && req.URL.Path != to {
+		http.Redirect(w, req, "http://"+req.Host+to, http.StatusFound)
 		return
 	}
 	reset := -1

@@ -61,6 +61,8 @@ func TestReplicaAnswersAsAsked(t *testing.T) {
 		{"chunks=5&every=1ms", true, true, 5},
 		{"chunks=5&reset=2", true, false, 2},
 		{"reset=0", false, false, 0},
+		{"redirect=/v1/x&chunks=3", true, true, 3},
+		{"redirect=/v1/y&chunks=3", true, true, 0},
 	}
 	for _, c := range cases {
 		res, err := ask(t, t.Context(), r, c.do)
