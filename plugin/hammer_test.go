@@ -138,7 +138,7 @@ func TestAllReadBeforeAnyWrites(t *testing.T) {
 		var read [4]bool
 		place := func(w int) { g.on(w, turnOf(fmt.Sprint(round, "/", w))) }
 		g.OnSharedData(func(w int, op hostsim.SharedOp, key string) {
-			if op == hostsim.SharedSet && key == "pw1/default/replicas" && !read[w] {
+			if op == hostsim.SharedSet && key == keyRoot+"default/replicas" && !read[w] {
 				if read[w] = true; w < 3 {
 					place(w + 1)
 				}
