@@ -41,17 +41,19 @@ func (t *turn) readAnswer() (a answer) {
 	}
 }
 
-// succeeded records a plain answer. What replicas do well most of the time costs
-// nothing here: neither a host call nor a write.
+// succeeded records a plain answer, unless it is not a replica's: the gateway's to a
+// client's broken request, or a later filter's. What replicas do well most of the time
+// costs nothing here: neither a host call nor a write.
 func (t *turn) succeeded() {
 	s := t.pool.store
-	if t.decision.Replica != 0 && s.health.Failures > 0 && !s.isWell(t.decision.Replica) {
+	if t.decision.Replica != 0 && s.health.Failures > 0 && !s.isWell(t.decision.Replica) && !isLocalReply() {
 		s.answered(t.decision.Replica, true, t.began, milliseconds())
 	}
 }
 
 // answered records an answer that failed, or took a retry, by the host that was
-// asked last; "" is none: the answer is then another filter's.
+// asked last; "" is none: the answer is then another filter's. That the gateway has
+// too much to do is no failure of the host which it did not ask therefore.
 func (t *turn) answered(a answer, address string) {
 	s := t.pool.store
 	if address == "" {
@@ -65,7 +67,7 @@ func (t *turn) answered(a answer, address string) {
 			s.answered(t.decision.Replica, false, t.began, now)
 		}
 	}
-	if served != 0 {
+	if served != 0 && !(a.failed && isOverflow()) {
 		s.answered(served, !a.failed, t.began, now)
 	}
 	if served != t.decision.Replica && served != 0 && !a.failed && t.listed {

@@ -15,6 +15,7 @@ type told struct {
 	upstream string // "" is none: the host that was named answers
 	attempts string // "" is no header
 	unrouted bool   // no host was asked
+	details  string // of the answer, as Envoy's response.code_details has them; "" is none
 }
 
 // answered sends a turn, or a keyless request if the id is "", and has it answered.
@@ -26,6 +27,9 @@ func (g *gateway) answered(worker int, id string, o told) *hostsim.Stream {
 	}
 	if !o.unrouted {
 		s.SetProperty("upstream.address", []byte(o.upstream))
+	}
+	if o.details != "" {
+		s.SetProperty("response.code_details", []byte(o.details))
 	}
 	h := hostsim.Headers{{":status", fmt.Sprint(o.status)}}
 	if o.attempts != "" {
@@ -106,6 +110,42 @@ func TestAnswersOfOthersAreNoFailures(t *testing.T) {
 		if c.Health != (policy.Health{}) {
 			t.Errorf("%s: %+v", c.Address, c.Health)
 		}
+	}
+}
+
+// What the gateway answers while a replica has been asked, because of the client or
+// of another filter, says nothing good of the replica.
+func TestAnswersOfOthersAreNoSuccesses(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas)
+	home := replicaOf(g.answered(0, "s", told{status: 500, details: "via_upstream"}))
+	g.answered(0, "s", told{status: 400, details: "http1.codec_error"})
+	g.answered(0, "s", told{status: 429, details: "request_rate_limited"})
+	if h := g.health(home); h.Failures != 1 {
+		t.Errorf("%+v, want one failure", h)
+	}
+	g.answered(0, "s", told{status: 400, details: "via_upstream"})
+	if h := g.health(home); *h != (policy.Health{}) {
+		t.Errorf("%+v after the replica's own answer", h)
+	}
+}
+
+// A request that the gateway's circuit breaker keeps back has reached no replica,
+// although the gateway tells of the one that it was for: overload moves no session.
+func TestOverflowIsNoFailure(t *testing.T) {
+	const overflow = "upstream_reset_before_response_started{overflow}"
+	g := startGateway(t, 1, twoReplicas+oneFailure)
+	home := replicaOf(g.answered(0, "s", told{status: 503, details: overflow, attempts: "1"}))
+	if h := g.health(home); *h != (policy.Health{}) {
+		t.Errorf("%+v", h)
+	}
+	spare := "10.0.0.1:8000"
+	if spare == home {
+		spare = "10.0.0.2:8000"
+	}
+	// The first attempt failed; the retry was kept back.
+	g.answered(0, "s", told{status: 503, details: overflow, attempts: "2", upstream: spare})
+	if !g.health(home).Cooling() || *g.health(spare) != (policy.Health{}) {
+		t.Errorf("home %+v, spare %+v", g.health(home), g.health(spare))
 	}
 }
 

@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"strings"
 	"unsafe"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
@@ -194,8 +195,21 @@ func upstreamAddress() string {
 // isLocalReply reports whether the gateway itself answers: the upstream address
 // is then the last host that it tried.
 func isLocalReply() bool {
+	details := answerDetails()
+	return details != "" && details != "via_upstream"
+}
+
+// isOverflow reports whether the gateway's circuit breaker kept the request from the
+// host of the upstream address.
+func isOverflow() bool { return strings.HasSuffix(answerDetails(), "{overflow}") }
+
+// answerDetails returns how the answer came about, "" if the gateway does not tell.
+func answerDetails() string {
 	details, err := proxywasm.GetProperty([]string{"response", "code_details"})
-	return err == nil && string(details) != "via_upstream"
+	if err != nil {
+		return ""
+	}
+	return string(details)
 }
 
 func (t *turn) explain(header, value string) {
