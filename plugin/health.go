@@ -41,12 +41,16 @@ func (t *turn) readAnswer() (a answer) {
 	}
 }
 
-// succeeded records a plain answer, unless it is not a replica's: the gateway's to a
-// client's broken request, or a later filter's. What replicas do well most of the time
-// costs nothing here: neither a host call nor a write.
+// succeeded records a plain answer, unless it is not the replica's: the gateway's to a
+// client's broken request, a later filter's, or that of a host which the gateway asked
+// in the replica's place. What replicas do well most of the time costs nothing here:
+// neither a host call nor a write.
 func (t *turn) succeeded() {
 	s := t.pool.store
-	if t.decision.Replica != 0 && s.health.Failures > 0 && !s.isWell(t.decision.Replica) && !isLocalReply() {
+	if t.decision.Replica == 0 || s.health.Failures == 0 || s.isWell(t.decision.Replica) || isLocalReply() {
+		return
+	}
+	if served := upstreamAddress(); served == "" || served == t.pool.addressOf(t.decision.Replica) {
 		s.answered(t.decision.Replica, true, t.began, milliseconds())
 	}
 }

@@ -129,6 +129,26 @@ func TestAnswersOfOthersAreNoSuccesses(t *testing.T) {
 	}
 }
 
+// A gateway may pass over the host that is named without having asked it, because its
+// own health checks fail (Envoy, override_host): what a spare answers then ends no
+// cool-down of that host.
+func TestASparesAnswerIsNoSuccess(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+`,"health":{"failures":1,"cooldown":"1m","max_cooldown":"1m"}`)
+	failed := replicaOf(g.answered(0, "s", told{status: 500}))
+	spare := replicaOf(g.answered(0, "s", told{status: 200}))
+	g.Advance(61 * time.Second)
+	if got := replicaOf(g.answered(0, "new", told{status: 200, upstream: spare, attempts: "1"})); got != failed {
+		t.Fatalf("the trial went to %s, want %s", got, failed)
+	}
+	if h := g.health(failed); !h.Cooling() {
+		t.Errorf("%+v after a spare's answer", h)
+	}
+	g.Advance(61 * time.Second)
+	if got := replicaOf(g.answered(0, "newer", told{status: 200, attempts: "1"})); got != failed || g.health(failed).Cooling() {
+		t.Errorf("the next trial, at %s, was well: %+v", got, g.health(failed))
+	}
+}
+
 // A request that the gateway's circuit breaker keeps back has reached no replica,
 // although the gateway tells of the one that it was for: overload moves no session.
 func TestOverflowIsNoFailure(t *testing.T) {
