@@ -56,8 +56,7 @@ func (t *turn) succeeded() {
 }
 
 // answered records an answer that failed, or took a retry, by the host that was
-// asked last; "" is none: the answer is then another filter's. That the gateway has
-// too much to do is no failure of the host which it did not ask therefore.
+// asked last; "" is none: the answer is then another filter's.
 func (t *turn) answered(a answer, address string) {
 	s := t.pool.store
 	if address == "" {
@@ -65,13 +64,14 @@ func (t *turn) answered(a answer, address string) {
 	}
 	now := milliseconds()
 	served := s.member(address)
+	others := a.failed && isOthersFailure()
 	if served != t.decision.Replica {
 		s.stats.fallbacks++
-		if a.retried {
-			s.answered(t.decision.Replica, false, t.began, now)
-		}
 	}
-	if served != 0 && !(a.failed && isOverflow()) {
+	if a.retried && (served != t.decision.Replica || others) {
+		s.answered(t.decision.Replica, false, t.began, now)
+	}
+	if served != 0 && !others {
 		s.answered(served, !a.failed, t.began, now)
 	}
 	if served != t.decision.Replica && served != 0 && !a.failed && t.listed {

@@ -93,8 +93,8 @@ func TestStatusesAreConfigured(t *testing.T) {
 	}
 }
 
-// What a later filter answers, or the gateway without having asked a host, says
-// nothing of the replica.
+// What a later filter answers, or the gateway without having asked a host, or in place
+// of what the host has answered, says nothing of the replica.
 func TestAnswersOfOthersAreNoFailures(t *testing.T) {
 	g := startGateway(t, 1, twoReplicas+oneFailure)
 	home := replicaOf(g.answered(0, "s", told{status: 503, unrouted: true}))
@@ -102,6 +102,8 @@ func TestAnswersOfOthersAreNoFailures(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	g.answered(0, "s", told{status: 503, upstream: "192.0.2.1:80"}) // no member
+	// Envoy's own, when a filter in front of the router wants all of a large answer.
+	g.answered(0, "s", told{status: 500, details: "response_payload_too_large"})
 	g.Advance(2 * tick)
 	if n := g.Metric("pinwheel_fallbacks_total.pool.default"); n != 1 {
 		t.Errorf("%d fallbacks, want 1", n)
@@ -149,6 +151,18 @@ func TestASparesAnswerIsNoSuccess(t *testing.T) {
 	}
 }
 
+// What the gateway answers because the host did not is its failure.
+func TestAnswersForAReplicaAreItsFailures(t *testing.T) {
+	for _, details := range []string{"via_upstream", "response_timeout", "stream_idle_timeout", "upstream_response_timeout", "upstream_per_try_timeout",
+		"upstream_max_stream_duration_reached", "upstream_reset_before_response_started{connection_termination}"} {
+		g := startGateway(t, 1, twoReplicas+oneFailure)
+		home := replicaOf(g.answered(0, "s", told{status: 504, details: details}))
+		if !g.health(home).Cooling() {
+			t.Errorf("%s: no failure", details)
+		}
+	}
+}
+
 // A request that the gateway's circuit breaker keeps back has reached no replica,
 // although the gateway tells of the one that it was for: overload moves no session.
 func TestOverflowIsNoFailure(t *testing.T) {
@@ -166,6 +180,13 @@ func TestOverflowIsNoFailure(t *testing.T) {
 	g.answered(0, "s", told{status: 503, details: overflow, attempts: "2", upstream: spare})
 	if !g.health(home).Cooling() || *g.health(spare) != (policy.Health{}) {
 		t.Errorf("home %+v, spare %+v", g.health(home), g.health(spare))
+	}
+
+	// The first attempt failed; the retry found no host, so the first is told.
+	g = startGateway(t, 1, twoReplicas+oneFailure)
+	home = replicaOf(g.answered(0, "s", told{status: 503, details: "no_healthy_upstream", attempts: "2"}))
+	if !g.health(home).Cooling() {
+		t.Error("a failure without a retry's host is forgotten")
 	}
 }
 

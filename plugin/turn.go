@@ -194,14 +194,20 @@ func upstreamAddress() string {
 
 // isLocalReply reports whether the gateway itself answers: the upstream address
 // is then the last host that it tried.
-func isLocalReply() bool {
-	details := answerDetails()
+func isLocalReply() bool { return isLocal(answerDetails()) }
+
+func isLocal(details string) bool {
 	return details != "" && details != "via_upstream"
 }
 
-// isOverflow reports whether the gateway's circuit breaker kept the request from the
-// host of the upstream address.
-func isOverflow() bool { return strings.HasSuffix(answerDetails(), "{overflow}") }
+// isOthersFailure reports whether a failure is none of the host at the upstream
+// address: the gateway's circuit breaker kept the request from it, or the gateway or a
+// filter had a reason of its own. Source: Envoy, ResponseCodeDetailValues.
+func isOthersFailure() bool {
+	details := answerDetails()
+	return isLocal(details) && (strings.HasSuffix(details, "{overflow}") ||
+		!strings.HasPrefix(details, "upstream_") && !strings.HasSuffix(details, "_timeout"))
+}
 
 // answerDetails returns how the answer came about, "" if the gateway does not tell.
 func answerDetails() string {
