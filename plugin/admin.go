@@ -107,6 +107,8 @@ func (o *order) read(query, action string) (wrong string) {
 		name, value, _ := strings.Cut(pair, "=")
 		switch value = unescape(value); {
 		case pair == "":
+		case name == "pool" && o.pool != "", name == "replica" && o.replica != "":
+			return name + " is given twice: give one at a time"
 		case name == "pool" && value != "":
 			o.pool = value
 		case name == "replica" && wantsReplica:

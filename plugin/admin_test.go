@@ -72,6 +72,9 @@ func TestAdminRefusals(t *testing.T) {
 		// It would reset all of them.
 		{"POST", "reset?replica=10.0.0.1:8000", 400, "replica=10.0.0.1:8000 is not known here: give ?pool=NAME"},
 		{"POST", "reset?pool=", 400, "pool= is not known here"},
+		// One of the two would be passed over.
+		{"POST", "drain?replica=10.0.0.1:8000&replica=10.0.0.2:8000", 400, "replica is given twice"},
+		{"POST", "reset?pool=default&pool=default", 400, "pool is given twice"},
 		{"POST", "reset?pool=b", 404, "no pool b"},
 		{"GET", "reset", 405, "/reset is asked for by POST"},
 		{"DELETE", "drain?replica=10.0.0.1:8000", 405, "by POST"},

@@ -203,6 +203,25 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
+// Once a body has come, clients whose bodies come in the moment when their requests
+// go on without do not switch off the reading of all others'.
+func TestSlowClientsSwitchNothingOff(t *testing.T) {
+	g := startReading(t, 1, true, readingBodies)
+	if r := g.do(chat(`{"user":"s"}`)); r.reason != "placed" {
+		t.Fatal(r.reason)
+	}
+	for range 2 * enoughWithheld {
+		w := g.pausedChat(0)
+		for w.add(w.RequestReady()); w.step.Flow == hostsim.Wait; w.add(w.RequestReady()) {
+			g.Advance(10 * time.Millisecond)
+		}
+		w.chunk(`{"user":"s"}`, true).goneOn("a body at the last moment", "keyless")
+	}
+	if r := g.do(chat(`{"user":"s"}`)); r.reason != "pinned" {
+		t.Errorf("behind them: %s", r.reason)
+	}
+}
+
 // Many requests wait at a time, each for its own body, and each ends its own way.
 func TestManyWaitAtOnce(t *testing.T) {
 	g := startReading(t, 2, true, readingBodies)

@@ -102,6 +102,18 @@ func TestReleaseIsAnsweredOnce(t *testing.T) {
 	}
 }
 
+// A release with more of a body than is read of any is answered then: it names its
+// session already, and nobody wants the rest.
+func TestReleaseWithAnEndlessBody(t *testing.T) {
+	g := startReading(t, 1, true, readingBodies+`,"body":{"max_bytes":4096}`)
+	w := g.paused(0, hostsim.Headers{{":method", "POST"}, {":path", "/finish_session?session_id=a"}})
+	w.chunk(strings.Repeat("x", 4000), false).still("within what is read")
+	if w.chunk(strings.Repeat("x", 96), false); w.step.Flow != hostsim.Reply || w.LocalReply().Status != 200 {
+		t.Errorf("behind what is read: %+v", w.step)
+	}
+	g.end(w.Stream, hostsim.EndNormal)
+}
+
 // Without body handling a release is answered in its headers.
 func TestReleaseIsNotHeldWithoutNeed(t *testing.T) {
 	g := startReading(t, 1, true, threeReplicas)

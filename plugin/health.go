@@ -45,12 +45,17 @@ func (t *turn) readAnswer() (a answer) {
 	}
 }
 
-// succeeded records a plain answer. What replicas do well most of the time costs
-// nothing here: neither a host call nor a write. Without health every answer is
-// plain, and ends what a configuration with it has left behind.
+// succeeded records a plain answer, unless it is not the replica's: the gateway's to a
+// client's broken request, a later filter's, or that of a host which the gateway asked
+// in the replica's place. What replicas do well most of the time costs nothing here:
+// neither a host call nor a write. Without health every answer is plain, and ends what
+// a configuration with it has left behind.
 func (t *turn) succeeded() {
 	s := t.pool.store
-	if t.decision.Replica != 0 && !s.isWell(t.decision.Replica) {
+	if t.decision.Replica == 0 || s.isWell(t.decision.Replica) || isLocalReply() {
+		return
+	}
+	if served := upstreamAddress(); served == "" || served == t.pool.addressOf(t.decision.Replica) {
 		s.answered(t.decision.Replica, true, t.began, milliseconds())
 	}
 }
@@ -65,14 +70,15 @@ func (t *turn) answered(a answer, named, address string) {
 	}
 	now := milliseconds()
 	served := s.member(address)
+	others := a.failed && isOthersFailure()
 	if address != named {
 		s.stats.fallbacks++
-		if a.retried {
-			t.failed(t.decision.Replica, now)
-		}
+	}
+	if a.retried && (address != named || others) {
+		t.failed(t.decision.Replica, now)
 	}
 	switch {
-	case served == 0:
+	case served == 0 || others:
 	case a.failed:
 		t.failed(served, now)
 	default:

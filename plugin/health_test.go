@@ -16,6 +16,7 @@ type told struct {
 	upstream string // "" is none: the host that was named answers
 	attempts string // "" is no header
 	unrouted bool   // no host was asked
+	details  string // of the answer, as Envoy's response.code_details has them; "" is none
 }
 
 // answered sends a turn, or a keyless request if the id is "", and has it answered.
@@ -27,6 +28,9 @@ func (g *gateway) answered(worker int, id string, o told) *hostsim.Stream {
 	}
 	if !o.unrouted {
 		s.SetProperty("upstream.address", []byte(o.upstream))
+	}
+	if o.details != "" {
+		s.SetProperty("response.code_details", []byte(o.details))
 	}
 	h := hostsim.Headers{{":status", fmt.Sprint(o.status)}}
 	if o.attempts != "" {
@@ -145,8 +149,8 @@ func TestAnswersFromBeforeACoolDown(t *testing.T) {
 	}
 }
 
-// What a later filter answers, or the gateway without having asked a host, says
-// nothing of the replica.
+// What a later filter answers, or the gateway without having asked a host, or in place
+// of what the host has answered, says nothing of the replica.
 func TestAnswersOfOthersAreNoFailures(t *testing.T) {
 	g := startGateway(t, 1, twoReplicas+oneFailure)
 	home := replicaOf(g.answered(0, "s", told{status: 503, unrouted: true}))
@@ -154,6 +158,8 @@ func TestAnswersOfOthersAreNoFailures(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	g.answered(0, "s", told{status: 503, upstream: "192.0.2.1:80"}) // no member
+	// Envoy's own, when a filter in front of the router wants all of a large answer.
+	g.answered(0, "s", told{status: 500, details: "response_payload_too_large"})
 	g.Advance(2 * tick)
 	if n := g.Metric("pinwheel_fallbacks_total.pool.default"); n != 1 {
 		t.Errorf("%d fallbacks, want 1", n)
@@ -162,6 +168,81 @@ func TestAnswersOfOthersAreNoFailures(t *testing.T) {
 		if c.Health != (policy.Health{}) {
 			t.Errorf("%s: %+v", c.Address, c.Health)
 		}
+	}
+}
+
+// What the gateway answers while a replica has been asked, because of the client or
+// of another filter, says nothing good of the replica.
+func TestAnswersOfOthersAreNoSuccesses(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas)
+	home := replicaOf(g.answered(0, "s", told{status: 500, details: "via_upstream"}))
+	g.answered(0, "s", told{status: 400, details: "http1.codec_error"})
+	g.answered(0, "s", told{status: 429, details: "request_rate_limited"})
+	if h := g.health(home); h.Failures != 1 {
+		t.Errorf("%+v, want one failure", h)
+	}
+	g.answered(0, "s", told{status: 400, details: "via_upstream"})
+	if h := g.health(home); *h != (policy.Health{}) {
+		t.Errorf("%+v after the replica's own answer", h)
+	}
+}
+
+// A gateway may pass over the host that is named without having asked it, because its
+// own health checks fail (Envoy, override_host): what a spare answers then ends no
+// cool-down of that host.
+func TestASparesAnswerIsNoSuccess(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas+`,"health":{"failures":1,"cooldown":"1m","max_cooldown":"1m"}`)
+	failed := replicaOf(g.answered(0, "s", told{status: 500}))
+	spare := replicaOf(g.answered(0, "s", told{status: 200}))
+	g.Advance(61 * time.Second)
+	if got := replicaOf(g.answered(0, "new", told{status: 200, upstream: spare, attempts: "1"})); got != failed {
+		t.Fatalf("the trial went to %s, want %s", got, failed)
+	}
+	if h := g.health(failed); !h.Cooling() {
+		t.Errorf("%+v after a spare's answer", h)
+	}
+	g.Advance(61 * time.Second)
+	if got := replicaOf(g.answered(0, "newer", told{status: 200, attempts: "1"})); got != failed || g.health(failed).Cooling() {
+		t.Errorf("the next trial, at %s, was well: %+v", got, g.health(failed))
+	}
+}
+
+// What the gateway answers because the host did not is its failure.
+func TestAnswersForAReplicaAreItsFailures(t *testing.T) {
+	for _, details := range []string{"via_upstream", "response_timeout", "stream_idle_timeout", "upstream_response_timeout", "upstream_per_try_timeout",
+		"upstream_max_stream_duration_reached", "upstream_reset_before_response_started{connection_termination}"} {
+		g := startGateway(t, 1, twoReplicas+oneFailure)
+		home := replicaOf(g.answered(0, "s", told{status: 504, details: details}))
+		if !g.health(home).Cooling() {
+			t.Errorf("%s: no failure", details)
+		}
+	}
+}
+
+// A request that the gateway's circuit breaker keeps back has reached no replica,
+// although the gateway tells of the one that it was for: overload moves no session.
+func TestOverflowIsNoFailure(t *testing.T) {
+	const overflow = "upstream_reset_before_response_started{overflow}"
+	g := startGateway(t, 1, twoReplicas+oneFailure)
+	home := replicaOf(g.answered(0, "s", told{status: 503, details: overflow, attempts: "1"}))
+	if h := g.health(home); *h != (policy.Health{}) {
+		t.Errorf("%+v", h)
+	}
+	spare := "10.0.0.1:8000"
+	if spare == home {
+		spare = "10.0.0.2:8000"
+	}
+	// The first attempt failed; the retry was kept back.
+	g.answered(0, "s", told{status: 503, details: overflow, attempts: "2", upstream: spare})
+	if !g.health(home).Cooling() || *g.health(spare) != (policy.Health{}) {
+		t.Errorf("home %+v, spare %+v", g.health(home), g.health(spare))
+	}
+
+	// The first attempt failed; the retry found no host, so the first is told.
+	g = startGateway(t, 1, twoReplicas+oneFailure)
+	home = replicaOf(g.answered(0, "s", told{status: 503, details: "no_healthy_upstream", attempts: "2"}))
+	if !g.health(home).Cooling() {
+		t.Error("a failure without a retry's host is forgotten")
 	}
 }
 

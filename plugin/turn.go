@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"strings"
 	"unsafe"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
@@ -193,9 +194,28 @@ func upstreamAddress() string {
 
 // isLocalReply reports whether the gateway itself answers: the upstream address
 // is then the last host that it tried.
-func isLocalReply() bool {
+func isLocalReply() bool { return isLocal(answerDetails()) }
+
+func isLocal(details string) bool {
+	return details != "" && details != "via_upstream"
+}
+
+// isOthersFailure reports whether a failure is none of the host at the upstream
+// address: the gateway's circuit breaker kept the request from it, or the gateway or a
+// filter had a reason of its own. Source: Envoy, ResponseCodeDetailValues.
+func isOthersFailure() bool {
+	details := answerDetails()
+	return isLocal(details) && (strings.HasSuffix(details, "{overflow}") ||
+		!strings.HasPrefix(details, "upstream_") && !strings.HasSuffix(details, "_timeout"))
+}
+
+// answerDetails returns how the answer came about, "" if the gateway does not tell.
+func answerDetails() string {
 	details, err := proxywasm.GetProperty([]string{"response", "code_details"})
-	return err == nil && string(details) != "via_upstream"
+	if err != nil {
+		return ""
+	}
+	return string(details)
 }
 
 func (t *turn) explain(header, value string) {

@@ -38,6 +38,7 @@ type standing struct {
 	EndedSessions           int `json:"ended_sessions"`
 	Inflight                int
 	Drain, Empty            bool
+	Health                  struct{ Failures int }
 }
 
 func (g *gateway) standingOf(t *testing.T, address string) standing {

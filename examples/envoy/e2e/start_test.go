@@ -212,6 +212,7 @@ func (g *gateway) split(k kind, text envoytest.Bootstrap) (envoytest.Bootstrap, 
 	if err != nil {
 		return "", err
 	}
+	rest = "layered_runtime: {layers: [{name: admin, admin_layer: {}}]}\n" + rest // for setRuntime
 	return rest, os.WriteFile(g.resources, []byte(resources), 0o644)
 }
 
