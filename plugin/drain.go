@@ -23,21 +23,3 @@ func (s *store) reset(now int64) (ended uint64, ok bool) {
 	})
 	return ended, ok
 }
-
-// change writes the record as f changes it. f is asked anew when another worker
-// was faster, and tells whether there is anything to write.
-func (s *store) change(f func(*policy.Replicas) bool) bool {
-	for range maxTries {
-		cas, ok := s.refresh()
-		if !ok {
-			return false
-		}
-		if !f(&s.view.Replicas) {
-			return true
-		}
-		if done := s.writeRecord(cas); done != casMismatch {
-			return done == written
-		}
-	}
-	return s.fault(faultCAS)
-}

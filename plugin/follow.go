@@ -27,16 +27,12 @@ func (s *store) follow(h policy.Hash, pinned, served uint32, now int64) bool {
 
 // count puts one session on the replica with that id, and reports whether it did.
 func (s *store) count(id uint32, now int64) bool {
-	for range maxTries {
-		cas, ok := s.refresh()
-		i := s.view.Index(id)
-		if !ok || i < 0 {
-			return false
+	found := false
+	return s.change(func(r *policy.Replicas) bool {
+		i := r.Index(id)
+		if found = i >= 0; found {
+			r.Reserve(i, now)
 		}
-		s.view.Reserve(i, now)
-		if done := s.writeRecord(cas); done != casMismatch {
-			return done == written
-		}
-	}
-	return s.fault(faultCAS)
+		return found
+	}) && found
 }

@@ -124,24 +124,13 @@ func (s *store) member(address string) uint32 {
 
 // answered records that a turn which began at that time went well on the replica,
 // or did not, and reports whether that changed anything. Else nothing is written.
-func (s *store) answered(id uint32, well bool, began, now int64) bool {
-	for range maxTries {
-		cas, ok := s.refresh()
-		if !ok {
-			return false
-		}
-		changed := false
+func (s *store) answered(id uint32, well bool, began, now int64) (changed bool) {
+	return s.change(func(r *policy.Replicas) bool {
 		if well {
-			changed = s.view.Succeed(id, began)
+			changed = r.Succeed(id, began)
 		} else {
-			changed = s.view.Fail(id, began, now, s.health)
+			changed = r.Fail(id, began, now, s.health)
 		}
-		if !changed {
-			return false
-		}
-		if done := s.writeRecord(cas); done != casMismatch {
-			return done == written
-		}
-	}
-	return s.fault(faultCAS)
+		return changed
+	}) && changed
 }

@@ -103,14 +103,7 @@ func (s *store) hear(connection uint64, now int64) {
 //
 // An address that comes back within the grace is the replica that went.
 func (s *store) discovered(members []policy.Member, leading bool, now int64) {
-	for range maxTries {
-		cas, ok := s.refresh()
-		if !ok || s.view.shards == 0 || !s.inForce() || !leading && len(s.view.List) > 0 {
-			return
-		}
-		if !s.view.Apply(members, now, s.grace) || s.writeRecord(cas) != casMismatch {
-			return
-		}
-	}
-	s.fault(faultCAS)
+	s.change(func(r *policy.Replicas) bool {
+		return s.view.shards != 0 && s.inForce() && (leading || len(r.List) == 0) && r.Apply(members, now, s.grace)
+	})
 }

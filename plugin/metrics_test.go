@@ -254,6 +254,7 @@ func TestMetricNamesAreWhatWeDocument(t *testing.T) {
 	got, _ := json.MarshalIndent(names, "", " ")
 	const decisions = "counter pinwheel_decisions_total.pool.default.policy.sticky_least_loaded.reason."
 	want, _ := json.MarshalIndent([]string{
+		"gauge pinwheel_cooling.pool.default.replica.10.0.0.1:8000", "gauge pinwheel_cooling.pool.default.replica.10.0.0.2:8000",
 		decisions + "keyless", decisions + "placed",
 		"gauge pinwheel_inflight.pool.default.replica.10.0.0.1:8000", "gauge pinwheel_inflight.pool.default.replica.10.0.0.2:8000",
 		"counter pinwheel_placements_total.pool.default", "counter pinwheel_released_total.pool.default",

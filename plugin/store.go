@@ -277,19 +277,15 @@ func (s *store) giveBack(id, n uint32) {
 	if id == 0 {
 		return
 	}
-	for range maxTries {
-		cas, ok := s.refresh()
-		if !ok || s.view.Index(id) < 0 {
-			return
+	s.change(func(r *policy.Replicas) bool {
+		if r.Index(id) < 0 {
+			return false
 		}
-		if s.view.Return(id, n) > 0 {
+		if r.Return(id, n) > 0 {
 			s.fault(faultCount)
 		}
-		if s.writeRecord(cas) != casMismatch {
-			return
-		}
-	}
-	s.fault(faultCAS)
+		return true
+	})
 }
 
 // finish ends the session and reports whether it was open.

@@ -81,6 +81,24 @@ func (s *store) writeRecord(cas uint32) outcome {
 	return s.write(s.recordKey(), cas)
 }
 
+// change writes the record as f changes it. f is asked anew when another worker
+// was faster, and tells whether there is anything to write.
+func (s *store) change(f func(*policy.Replicas) bool) bool {
+	for range maxTries {
+		cas, ok := s.refresh()
+		if !ok {
+			return false
+		}
+		if !f(&s.view.Replicas) {
+			return true
+		}
+		if done := s.writeRecord(cas); done != casMismatch {
+			return done == written
+		}
+	}
+	return s.fault(faultCAS)
+}
+
 // write sets the key to what buf holds.
 func (s *store) write(key string, cas uint32) outcome { return swap(s.data, &s.stats, key, s.buf, cas) }
 

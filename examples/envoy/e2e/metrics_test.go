@@ -20,7 +20,8 @@ func TestPrometheusLabels(t *testing.T) {
 		for _, r := range g.replicas {
 			want = append(want,
 				fmt.Sprintf(`pinwheel_sessions{pool="default",replica="%s"}`, r.Addr),
-				fmt.Sprintf(`pinwheel_inflight{pool="default",replica="%s"}`, r.Addr))
+				fmt.Sprintf(`pinwheel_inflight{pool="default",replica="%s"}`, r.Addr),
+				fmt.Sprintf(`pinwheel_cooling{pool="default",replica="%s"}`, r.Addr))
 		}
 		want = append(want,
 			`pinwheel_decisions_total{policy="sticky_least_loaded",pool="default",reason="placed"}`,
