@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
 // removed is the status of an endpoint that discovery no longer lists.
@@ -187,4 +189,31 @@ func TestDrainingToldToBoth(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An IPv6 replica is one like any other, beside those of IPv4.
+func TestIPv6Replica(t *testing.T) {
+	each(t, updatable, func(t *testing.T, g *gateway) {
+		six, err := envoytest.OpenReplica("[::1]:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer six.Close()
+		four := g.replicas
+		g.replicas = append(slices.Clone(four), six)
+		g.discover(t, nil)
+		g.update(t, func(c map[string]any) { c["replicas"] = []string{four[0].Addr, six.Addr} })
+		defer func() {
+			g.replicas = four
+			g.update(t, func(map[string]any) {})
+			g.discover(t, nil)
+		}()
+		homes := g.turns(t, newIDs(12), "placed")
+		if got := g.spread(homes); !slices.Equal(got, []int{6, 0, 0, 6}) {
+			t.Errorf("sessions per replica %v, want 6/0/0/6", got)
+		}
+		g.stillPinned(t, homes)
+		g.release(t, keys(homes)...)
+		g.waitOpenTotal(t, 0)
+	})
 }
