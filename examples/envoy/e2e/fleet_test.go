@@ -185,7 +185,9 @@ func TestAWorkerCrashesUnderLoad(t *testing.T) {
 			t.Errorf("the request that ends the VM: %d %s", r.Status, r.Body)
 		}
 		until(t, "the worker to have a fresh VM", func() (bool, string) {
-			// A request that comes sooner is refused: there is no plugin to route it.
+			// Its next request makes it, and new connections find that worker. A request
+			// that comes sooner is refused: there is no plugin to route it.
+			g.client.http.CloseIdleConnections()
 			_, _ = g.client.send(t.Context(), http.MethodPost, chatPath, strings.NewReader("{}"))
 			return reloads() > before, fmt.Sprint(g.stats(t, `vm_reload`))
 		})
