@@ -21,6 +21,14 @@ type answer struct {
 // plain reports that there is nothing to look into.
 func (a answer) plain() bool { return a == answer{} }
 
+const (
+	// answersRead is the number of answers that a worker reads in a second, in each
+	// pool. Of further ones it reads one in answersSample, and all of replicas that
+	// have failed: where so many come, a failure is seen soon all the same.
+	answersRead   = 512
+	answersSample = 16
+)
+
 var answerHeaders = abi.Lengths(0).With(":status").With("x-envoy-attempt-count")
 
 // readAnswer reads the response's headers in one host call: a property for each
@@ -28,7 +36,12 @@ var answerHeaders = abi.Lengths(0).With(":status").With("x-envoy-attempt-count")
 // gateway tells of retries if it is configured to (Envoy:
 // include_attempt_count_in_response).
 func (t *turn) readAnswer() (a answer) {
-	if t.decision.Replica == 0 || t.pool.store.health.Failures == 0 {
+	p := t.pool
+	if t.decision.Replica == 0 || p.store.health.Failures == 0 {
+		return a
+	}
+	p.answers++
+	if p.answers > answersRead && p.answers%answersSample != 0 && p.store.isWell(t.decision.Replica) {
 		return a
 	}
 	headers := abi.ResponseHeaders()

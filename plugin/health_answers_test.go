@@ -174,6 +174,44 @@ func TestOverflowIsNoFailure(t *testing.T) {
 	}
 }
 
+// Where a worker has many answers it reads some, until one tells of a failure.
+func TestManyAnswersAreSampled(t *testing.T) {
+	g := startGateway(t, 1, twoReplicas)
+	home := replicaOf(g.answered(0, "s", told{status: 200}))
+	calls := func() int {
+		n := 0
+		g.OnHostCall(func(_ int, name string) (hostsim.Status, bool) {
+			if name == "env.proxy_get_header_map_pairs" {
+				n++
+			}
+			return 0, false
+		})
+		defer g.OnHostCall(nil)
+		for range 160 {
+			g.answered(0, "s", told{status: 200})
+		}
+		return n
+	}
+	if n := calls(); n != 2*160 {
+		t.Errorf("%d reads of 160 requests and as many answers", n)
+	}
+	for range answersRead {
+		g.answered(0, "s", told{status: 200})
+	}
+	if n := calls(); n != 160+160/answersSample {
+		t.Errorf("%d reads of 160 requests, want one in %d of their answers besides", n, answersSample)
+	}
+	failed := 0
+	for ; replicaOf(g.answered(0, "s", told{status: 503})) == home; failed++ {
+		if failed > answersSample+3 {
+			t.Fatal("the session stays")
+		}
+	}
+	if failed < 3 {
+		t.Errorf("the session moved after %d failures", failed)
+	}
+}
+
 // A replica whose connections are refused fails although the gateway's retry hides
 // it from the client; the spare that answered is well (traefik/traefik#7886).
 func TestARetryThatSucceedsIsTheFirstHostsFailure(t *testing.T) {

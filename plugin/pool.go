@@ -26,6 +26,8 @@ type pool struct {
 	// tick; elsewhere paces the warnings of a difference.
 	looked    bool
 	elsewhere warning
+	// answers counts those since the last tick, for health.
+	answers int
 	// keyless counts the requests without a session id to warn of, and asked are
 	// the session headers, as the warning names them.
 	keyless uint64
@@ -180,7 +182,7 @@ const (
 // tick does the worker's own periodic work for the pool, and the pool's if this
 // worker holds the lease. It reports whether it does.
 func (p *pool) tick(now int64, reluctance int) (leads bool) {
-	p.store.heard, p.looked = false, false
+	p.store.heard, p.looked, p.answers = false, false, 0
 	p.store.current(now)
 	if err := p.inflight.publish(now); err != nil {
 		p.store.fault(faultSharedData)
