@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
-	"github.com/tidwall/gjson"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -57,7 +57,7 @@ func (p *pool) appendDecision(b []byte, key policy.Key, d policy.Decision, at ti
 	if i < 0 {
 		return append(b, "null}"...)
 	}
-	b = gjson.AppendJSONString(b, view.List[i].Address)
+	b = json.AppendJSONString(b, view.List[i].Address)
 	if d.Reason == policy.Pinned {
 		return append(b, '}')
 	}
@@ -72,7 +72,7 @@ func (p *pool) appendDecision(b []byte, key policy.Key, d policy.Decision, at ti
 			b = append(b, ',')
 		}
 		first = false
-		b = gjson.AppendJSONString(b, view.List[j].Address)
+		b = json.AppendJSONString(b, view.List[j].Address)
 		b = strconv.AppendUint(append(b, ':'), uint64(view.List[j].Open), 10)
 	}
 	return append(b, "}}"...)

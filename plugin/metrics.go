@@ -5,6 +5,7 @@ import (
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -15,23 +16,26 @@ type counters struct {
 	decisions [policy.NumReasons]uint64
 	// panics are decisions at which no replica was eligible.
 	panics uint64
-	ids    map[string]proxywasm.MetricCounter
+	ids    map[string]abi.Metric
 }
 
 // add adds n to a counter of the gateway, which is defined when it first counts.
 func (c *counters) add(name string, n uint64) {
-	if n == 0 { // Envoy refuses to add nothing, and the SDK panics
+	if n == 0 { // Envoy refuses to add nothing
 		return
 	}
 	id, ok := c.ids[name]
 	if !ok {
 		if c.ids == nil {
-			c.ids = map[string]proxywasm.MetricCounter{}
+			c.ids = map[string]abi.Metric{}
 		}
-		id = proxywasm.DefineCounterMetric(name)
+		var err error
+		if id, err = abi.DefineCounter(name); err != nil {
+			return
+		}
 		c.ids[name] = id
 	}
-	id.Increment(n)
+	id.Add(int64(n))
 }
 
 // report hands a pool's counts to the gateway. Labels are part of the names; the
@@ -102,12 +106,15 @@ func (p *pool) warnKeyless(now int64) {
 
 // gauges are set by the worker that holds the pool's lease. A gauge is one value
 // over all workers and can only be added to.
-type gauges map[string]proxywasm.MetricGauge
+type gauges map[string]abi.Metric
 
 func (g gauges) set(name string, value int64) {
 	id, ok := g[name]
 	if !ok {
-		id = proxywasm.DefineGaugeMetric(name)
+		var err error
+		if id, err = abi.DefineGauge(name); err != nil {
+			return
+		}
 		g[name] = id
 	}
 	if now := id.Value(); now != value {

@@ -29,8 +29,9 @@ var rules = []rule{
 	// number, or hold state for another goroutine.
 	{"policy", []string{"encoding/binary", "errors", "math", "math/bits", "slices", "sort"}, nil},
 	{"policy/policytest", nil, nil},
-	{"plugin", nil, []string{"./policy", "./plugin/abi", "github.com/tetratelabs/proxy-wasm-go-sdk/", "github.com/tidwall/gjson"}},
+	{"plugin", nil, []string{"./policy", "./plugin/abi", "./plugin/json", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	{"plugin/abi", nil, []string{"github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+	{"plugin/json", nil, nil},
 	{"plugin/wasm", nil, []string{"./plugin"}},
 	{"hostsim", nil, []string{"github.com/tetratelabs/wazero"}},
 	{"hostsim/hosttest", nil, []string{"./hostsim"}},

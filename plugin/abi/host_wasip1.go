@@ -121,24 +121,6 @@ func (host) ProxySetEffectiveContext(contextID uint32) uint32 {
 
 func (host) ProxySetTickPeriodMilliseconds(period uint32) uint32 { return hostSetTickPeriod(period) }
 
-func (host) ProxyDefineMetric(kind uint32, name *byte, nameSize int, id *uint32) uint32 {
-	var n uint32
-	status := hostDefineMetric(kind, ptr(name), uint32(nameSize), unsafe.Pointer(&n))
-	*id = n
-	return status
-}
-
-func (host) ProxyIncrementMetric(id uint32, offset int64) uint32 {
-	return hostIncrementMetric(id, offset)
-}
-
-func (host) ProxyGetMetric(id uint32, value *uint64) uint32 {
-	var v uint64
-	status := hostGetMetric(id, unsafe.Pointer(&v))
-	*value = v
-	return status
-}
-
 // currentHost is the variable that every SDK call goes through.
 //
 //go:linkname currentHost github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.currentHost
