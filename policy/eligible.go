@@ -10,8 +10,8 @@ func (c *Replica) state() State {
 }
 
 // Condition is what the replica is to a policy: Cooling while its answers say
-// that it fails and it is neither Unhealthy nor Removed, else
-// Draining if it is Drained and Active, else its State.
+// that it fails and it is neither Unhealthy nor Removed, else Draining if it is
+// Drained and Active, else its State.
 func (c *Replica) Condition() State {
 	s := c.state()
 	if c.Health.Cooling() && (s == Active || s == Draining) {
@@ -39,6 +39,12 @@ func (c *Replica) places(now int64, panicking bool) bool {
 		return c.State != Removed
 	}
 	return c.state() == Active && (!c.Health.Cooling() || c.Health.ripe(now))
+}
+
+// spares reports whether the replica may take another's session at now without a
+// trial: it has to have shown that it is well.
+func (c *Replica) spares(now int64, panicking bool) bool {
+	return c.places(now, panicking) && (panicking || !c.Health.Cooling())
 }
 
 // keeps reports whether the replica still serves its pins at now. Sessions do not

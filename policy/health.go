@@ -103,8 +103,8 @@ const unproven = math.MaxUint16 - 1
 // If all were cooling down, whether or not their trials are due, what failed them
 // was most likely none of them but the network: the first success ends every
 // cool-down. Else the replica that answers first would be the only eligible one,
-// and every session would move to it. Those
-// that were not heard of cool down again at their next failure.
+// and every session would move to it. Those that were not heard of cool down
+// again at their next failure.
 func (r *Replicas) Succeed(id uint32, began int64) (changed bool) {
 	i := r.Index(id)
 	if i < 0 || r.List[i].State == Removed {
