@@ -31,9 +31,8 @@ const (
 
 var answerHeaders = abi.Lengths(0).With(":status").With("x-envoy-attempt-count")
 
-// readAnswer reads the response's headers in one host call: a property for each
-// thing that is asked here would cost ten times as much on every response. The
-// gateway tells of retries if it is configured to (Envoy:
+// readAnswer reads the response's headers in one host call, where properties would
+// be a call each. The gateway tells of retries if it is configured to (Envoy:
 // include_attempt_count_in_response).
 func (t *turn) readAnswer() (a answer) {
 	p := t.pool

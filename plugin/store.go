@@ -100,7 +100,7 @@ func (s *store) turn(key policy.Key, prompt *policy.Prompt, now int64) (d policy
 // look finds the session's pin and renews it if it holds: the reason is then
 // Pinned. ok is false when shared data could not be used.
 func (s *store) look(key policy.Key, now int64) (p placement, ok bool) {
-	if s.view.shards == 0 && !s.adopt(now, 0) {
+	if !s.exists(now) {
 		return p, false
 	}
 	for range maxTries {
@@ -126,8 +126,12 @@ func (s *store) look(key policy.Key, now int64) (p placement, ok bool) {
 // shared data could not be used.
 func (s *store) current(now int64) bool {
 	_, ok := s.refresh()
-	return ok && (s.view.shards != 0 || s.adopt(now, 0))
+	return ok && s.exists(now)
 }
+
+// exists makes the pool's record exist, and is false when shared data could not be
+// used.
+func (s *store) exists(now int64) bool { return s.view.shards != 0 || s.adopt(now, 0) }
 
 // judge rules on a pin by the view, and once more by a fresh view before it
 // turns a session away from its replica.
@@ -290,7 +294,7 @@ func (s *store) giveBack(id, n uint32) {
 
 // finish ends the session and reports whether it was open.
 func (s *store) finish(h policy.Hash, now int64) bool {
-	if s.view.shards == 0 && !s.adopt(now, 0) {
+	if !s.exists(now) {
 		return false
 	}
 	index := s.shardOf(h)
@@ -322,7 +326,7 @@ func (s *store) finish(h policy.Hash, now int64) bool {
 
 // isOpen reports whether the session has a pin.
 func (s *store) isOpen(h policy.Hash, now int64) bool {
-	if s.view.shards == 0 && !s.adopt(now, 0) {
+	if !s.exists(now) {
 		return false
 	}
 	sh, _, ok := s.readShard(s.shardOf(h))
