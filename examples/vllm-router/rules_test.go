@@ -143,8 +143,15 @@ func ruleTies(t *testing.T) {
 			}
 		}
 	}
+	p.oneAgainstAll(t, theirs, ours)
+}
+
+// oneAgainstAll expects that vllm-router's requests all met on one replica, and that
+// of Pinwheel's each has four.
+func (p *pair) oneAgainstAll(t *testing.T, theirs, ours map[string]int) {
+	t.Helper()
 	if len(theirs) != 1 {
-		t.Errorf("vllm-router: %v, want one replica", theirs)
+		t.Errorf("vllm-router: %v, want all on one replica", theirs)
 	}
 	for _, a := range p.all {
 		if ours[a] != 4 {

@@ -92,15 +92,7 @@ func ruleKeyless(t *testing.T) {
 		theirs[p.on(&p.peer.router, "POST", chat, body).replica]++
 		ours[p.on(&p.ours.router, "POST", chat, body).replica]++
 	}
-	if len(theirs) != 1 {
-		t.Errorf("vllm-router: %v, want all on one replica", theirs)
-	}
-	for _, a := range p.all {
-		if ours[a] != 4 {
-			t.Errorf("Pinwheel: %v, want 4 on each replica", ours)
-			break
-		}
-	}
+	p.oneAgainstAll(t, theirs, ours)
 }
 
 func ruleAllPaths(t *testing.T) {
