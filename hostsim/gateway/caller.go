@@ -18,10 +18,10 @@ const callLimit = 32 << 20
 // Caller carries out the plugin's own requests: its Call is made for hostsim.Config.HTTPCall. It must exist before the
 // Host, and so before a Gateway. Safe for concurrent use.
 type Caller struct {
-	clusters  map[string]*cluster
-	transport *http.Transport
-	ctx       context.Context
-	cancel    context.CancelFunc
+	clusters map[string]*cluster
+	transports
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 // NewCaller returns a Caller that knows the clusters. The error wraps ErrConfig.
@@ -30,7 +30,7 @@ func NewCaller(clusters []Cluster) (*Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Caller{clusters: byName, transport: newTransport(defaultDialTimeout)}
+	c := &Caller{clusters: byName, transports: newTransports(defaultDialTimeout)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -38,7 +38,7 @@ func NewCaller(clusters []Cluster) (*Caller, error) {
 // Close ends the calls under way. Their plugin hears of a reset, if it still hears.
 func (c *Caller) Close() {
 	c.cancel()
-	c.transport.CloseIdleConnections()
+	c.closeIdle()
 }
 
 // Call sends the request to the cluster's hosts, in turn until one takes the connection, and reports whether there is
@@ -67,7 +67,7 @@ func (c *Caller) send(cluster *cluster, call *hostsim.HTTPCall) hostsim.HTTPResp
 		if len(call.Body) > 0 {
 			request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
 		}
-		resp, err := c.transport.RoundTrip(request)
+		resp, err := c.of(cluster).RoundTrip(request)
 		if err == nil {
 			return answer(resp)
 		}
@@ -86,7 +86,7 @@ func answer(resp *http.Response) hostsim.HTTPResponse {
 	if err != nil || len(body) > callLimit {
 		return hostsim.HTTPResponse{}
 	}
-	return hostsim.HTTPResponse{Headers: responseHeaders(resp), Body: body}
+	return hostsim.HTTPResponse{Headers: responseHeaders(resp), Body: body, Trailers: toHeaders(nil, resp.Trailer)}
 }
 
 // refusal is what the plugin hears where no host took the request.

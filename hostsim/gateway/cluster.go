@@ -17,6 +17,8 @@ type Cluster struct {
 	Name string
 	// Hosts are addresses as host:port, IPv6 in brackets. Empty means that every request is answered 503.
 	Hosts []string
+	// HTTP2 says that the hosts speak HTTP/2 without TLS, as gRPC servers do.
+	HTTP2 bool
 }
 
 func (c *Cluster) validate() error {
@@ -48,6 +50,7 @@ func ValidateAddress(a string) error {
 type cluster struct {
 	name   string
 	hosts  []string
+	http2  bool
 	cursor atomic.Uint64
 }
 
@@ -56,7 +59,7 @@ func newCluster(c Cluster) *cluster {
 	for i, h := range c.Hosts {
 		hosts[i] = canonical(h)
 	}
-	return &cluster{name: c.Name, hosts: hosts}
+	return &cluster{name: c.Name, hosts: hosts, http2: c.HTTP2}
 }
 
 // clustersByName checks clusters, at least one, and makes them ready. The error wraps ErrConfig.

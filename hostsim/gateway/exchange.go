@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,32 +27,35 @@ type exchange struct {
 	ctx     context.Context // ends with the client, or with the exchange
 	cancel  context.CancelFunc
 
-	incoming chan part // from the client; nil once complete
-	reading  sync.WaitGroup
-	held     int // bytes that the plugin holds back
+	incoming  chan part // from the client; nil once complete
+	announced []string  // names of the request's trailers
+	reading   sync.WaitGroup
+	held      int // bytes that the plugin holds back
 
-	feed       chan []byte // the request's body on its way to the upstream; nil until then
-	pending    []byte      // what feed takes next
-	pendingEnd bool        // nothing comes after pending
+	feed       *feed  // the request's body on its way to the upstream; nil before that and afterwards
+	pending    []byte // what feed takes next
+	pendingEnd bool   // nothing comes after pending but trailers
 
 	answer   chan part // from the upstream; nil before and after
 	answered bool      // a complete response has gone to the client
 	begun    bool      // the response's headers have gone to the client
 }
 
-// part is a piece of a message: headers if it has any, else body.
+// part is a piece of a message: headers if it has any, else body. Trailers come with the end.
 type part struct {
-	headers hostsim.Headers
-	data    []byte
-	end     bool
-	err     error
-	flags   int64 // of the error: what the property response.flags answers
+	headers  hostsim.Headers
+	data     []byte
+	trailers hostsim.Headers
+	end      bool
+	err      error
+	flags    int64 // of the error: what the property response.flags answers
 	// attempts is the number of hosts that were asked.
 	attempts int
 }
 
 func newExchange(g *Gateway, w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{gateway: g, w: w, out: http.NewResponseController(w), r: r}
+	x.announced = slices.Collect(maps.Keys(r.Trailer)) // before the body's end fills the map
 	x.ctx, x.cancel = context.WithCancel(r.Context())
 	x.cluster = g.clusterFor(r.Host)
 	x.filter = g.filterFor(r)
@@ -80,17 +85,18 @@ func (x *exchange) run() hostsim.EndReason {
 // next waits for one event and acts on it.
 func (x *exchange) next() (over bool, reason hostsim.EndReason) {
 	// What the upstream or the plugin has not taken yet holds the client back.
-	incoming, feed := x.incoming, x.feed
+	incoming := x.incoming
 	if len(x.pending) > 0 || x.held > x.gateway.config.BufferLimit {
 		incoming = nil
 	}
-	if len(x.pending) == 0 {
-		feed = nil
+	var chunks chan<- []byte
+	if x.feed != nil && len(x.pending) > 0 {
+		chunks = x.feed.chunks
 	}
 	select {
 	case p := <-incoming:
 		return x.fromClient(p)
-	case feed <- x.pending:
+	case chunks <- x.pending:
 		x.pending = nil
 		x.endFeed()
 	case p := <-x.answer:
@@ -114,7 +120,17 @@ func (x *exchange) fromClient(p part) (bool, hostsim.EndReason) {
 		return true, hostsim.EndClientGone
 	}
 	x.held += len(p.data)
-	step, _ := x.filter.RequestBody(p.data, p.end)
+	if len(p.trailers) == 0 {
+		step, _ := x.filter.RequestBody(p.data, p.end)
+		return x.request(step)
+	}
+	if len(p.data) > 0 {
+		step, _ := x.filter.RequestBody(p.data, false)
+		if over, reason := x.request(step); over {
+			return over, reason
+		}
+	}
+	step, _ := x.filter.RequestTrailers(p.trailers)
 	return x.request(step)
 }
 
@@ -144,7 +160,7 @@ func (x *exchange) request(step hostsim.Step) (bool, hostsim.EndReason) {
 // endFeed tells the upstream that the request is complete, once it is.
 func (x *exchange) endFeed() {
 	if x.feed != nil && x.pendingEnd && len(x.pending) == 0 {
-		close(x.feed)
+		x.feed.end(x.filter.Headers(hostsim.MapRequestTrailers))
 		x.feed = nil
 	}
 }
@@ -152,12 +168,10 @@ func (x *exchange) endFeed() {
 // connect starts the upstream's side of the exchange.
 func (x *exchange) connect(h hostsim.Headers) {
 	x.answer = make(chan part)
-	var body *feedReader
-	if len(x.pending) > 0 || !x.pendingEnd {
-		x.feed = make(chan []byte)
-		body = &feedReader{ctx: x.ctx, chunks: x.feed}
+	if len(x.pending) > 0 || !x.pendingEnd || len(x.filter.Headers(hostsim.MapRequestTrailers)) > 0 {
+		x.feed = newFeed(x.ctx, x.gateway.config.BufferLimit, x.announced)
 	}
-	go x.forward(h, body, x.answer)
+	go x.forward(h, x.feed, x.answer)
 }
 
 func (x *exchange) fromUpstream(p part) (bool, hostsim.EndReason) {
@@ -171,6 +185,14 @@ func (x *exchange) fromUpstream(p part) (bool, hostsim.EndReason) {
 		return x.refuse(p)
 	case p.headers != nil:
 		step, _ = x.filter.ResponseHeaders(p.headers, p.end)
+	case len(p.trailers) > 0:
+		if len(p.data) > 0 {
+			step, _ = x.filter.ResponseBody(p.data, false)
+			if over, reason := x.response(step); over {
+				return over, reason
+			}
+		}
+		step, _ = x.filter.ResponseTrailers(p.trailers)
 	default:
 		step, _ = x.filter.ResponseBody(p.data, p.end)
 	}
@@ -210,6 +232,7 @@ func (x *exchange) response(step hostsim.Step) (bool, hostsim.EndReason) {
 	if !step.End {
 		return false, 0
 	}
+	x.writeTrailers(x.filter.Headers(hostsim.MapResponseTrailers))
 	x.answered = true
 	return true, hostsim.EndNormal
 }

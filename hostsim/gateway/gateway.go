@@ -2,8 +2,9 @@
 // It is the part of Envoy that a routing plugin needs: a connection belongs to one worker, the plugin sees each part of
 // request and response as it passes, and a request header that the plugin writes picks the upstream host.
 //
-// It serves HTTP/1.1 and HTTP/2 without TLS, and speaks HTTP/1.1 to upstreams. It adds no headers of its own, has no
-// admin interface, and passes on neither trailers nor upgrades.
+// It serves HTTP/1.1 and HTTP/2 without TLS, and speaks HTTP/1.1 to upstreams, or HTTP/2 where the Cluster says so. It adds
+// no headers of its own, has no admin interface, and passes on no upgrades. Trailers pass in both directions; HTTP/2
+// requests lose those that no trailer header has announced, because net/http does.
 package gateway
 
 import (
@@ -40,10 +41,11 @@ type Config struct {
 	// TargetHeader names the request header that picks the upstream host: a comma list of addresses, first choice first.
 	// Upstreams do not see it. Empty means DefaultTargetHeader.
 	TargetHeader string
-	// Attempts bounds the connections tried for one request, the first one included. Zero means 3.
+	// Attempts bounds the hosts asked for one request, the first one included: the next one is asked where a host takes no
+	// connection, or cuts it before its response has begun and no more than BufferLimit of the request has left. Zero means 3.
 	Attempts int
-	// BufferLimit is the host's own (hostsim.Config.BufferLimit): with more than that waiting in a paused request, the
-	// gateway stops reading from the client. Zero means hostsim.DefaultBufferLimit.
+	// BufferLimit is the host's own (hostsim.Config.BufferLimit), in bytes: with more than that waiting in a paused request,
+	// the gateway stops reading from the client. Zero means hostsim.DefaultBufferLimit.
 	BufferLimit int
 	// MaxHeaderBytes bounds a request's headers. Zero means 60 KiB, Envoy's default.
 	MaxHeaderBytes int
@@ -98,11 +100,11 @@ func orElse[T comparable](field *T, value T) {
 // Gateway is an http.Handler; Serve runs it on a listener, which is how connections get workers of their own. Safe for
 // concurrent use.
 type Gateway struct {
-	config    Config
-	clusters  map[string]*cluster
-	first     *cluster
-	transport *http.Transport
-	turn      atomic.Uint64 // connections, or requests outside Serve, so far
+	config   Config
+	clusters map[string]*cluster
+	first    *cluster
+	transports
+	turn atomic.Uint64 // connections, or requests outside Serve, so far
 }
 
 // New returns a gateway that is not yet listening. The error wraps ErrConfig.
@@ -111,28 +113,10 @@ func New(c Config) (*Gateway, error) {
 		return nil, err
 	}
 	c.withDefaults()
-	g := &Gateway{config: c, transport: newTransport(c.DialTimeout)}
+	g := &Gateway{config: c, transports: newTransports(c.DialTimeout)}
 	g.clusters, _ = clustersByName(c.Clusters) // valid by now
 	g.first = g.clusters[c.Clusters[0].Name]
 	return g, nil
-}
-
-func newTransport(dialTimeout time.Duration) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout}
-	return &http.Transport{
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, &connectError{err}
-			}
-			return conn, nil
-		},
-		MaxIdleConnsPerHost: 256,
-		// Below the 5 s after which uvicorn, and so most model servers, closes an idle connection: a request sent at that
-		// moment would fail.
-		IdleConnTimeout:    4 * time.Second,
-		DisableCompression: true, // the client's own accept-encoding decides
-	}
 }
 
 // workerKey is the context key of a connection's worker number.
@@ -176,7 +160,7 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		g.config.ErrorLog.Printf("gateway: requests still running after %v were cut", g.config.ShutdownTimeout)
 		err = server.Close()
 	}
-	g.transport.CloseIdleConnections()
+	g.closeIdle()
 	return err
 }
 

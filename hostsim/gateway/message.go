@@ -12,7 +12,7 @@ import (
 
 // hopByHop are the headers that concern one connection only (RFC 9110, section 7.6.1), and expect, which the server has
 // answered by the time that the request goes on.
-var hopByHop = []string{"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade", "expect"}
+var hopByHop = []string{"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
 
 // toHeaders turns net/http's map into an ordered list without hop-by-hop headers. Names are sorted, because a map has no
 // order and the plugin should see the same one each time; values of a name keep theirs.
@@ -88,6 +88,9 @@ func (x *exchange) readBody() {
 				buffers[i] = make([]byte, 32<<10)
 			}
 			p := readPart(x.r.Body, buffers[i])
+			if p.end {
+				p.trailers = toHeaders(nil, x.r.Trailer)
+			}
 			select {
 			case incoming <- p:
 			case <-x.ctx.Done():
@@ -112,6 +115,13 @@ func (x *exchange) writeHeaders(h hostsim.Headers) {
 	}
 	x.w.WriteHeader(code)
 	x.begun = true
+}
+
+// writeTrailers sends what follows the response's body. HTTP/1 has room for it only where the length was not told before.
+func (x *exchange) writeTrailers(h hostsim.Headers) {
+	for _, kv := range h {
+		x.w.Header().Add(http.TrailerPrefix+kv[0], kv[1])
+	}
 }
 
 // write sends a piece of the response's body, at once if more may take its time to come. It is false when the client has

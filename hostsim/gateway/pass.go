@@ -11,9 +11,11 @@ type filter interface {
 	SetProperty(path string, value []byte)
 	RequestHeaders(h hostsim.Headers, endOfStream bool) (hostsim.Step, error)
 	RequestBody(chunk []byte, endOfStream bool) (hostsim.Step, error)
+	RequestTrailers(h hostsim.Headers) (hostsim.Step, error)
 	RequestReady() hostsim.Step
 	ResponseHeaders(h hostsim.Headers, endOfStream bool) (hostsim.Step, error)
 	ResponseBody(chunk []byte, endOfStream bool) (hostsim.Step, error)
+	ResponseTrailers(h hostsim.Headers) (hostsim.Step, error)
 	ResponseReady() hostsim.Step
 	Headers(kind hostsim.MapKind) hostsim.Headers
 	LocalReply() *hostsim.LocalReply
@@ -22,12 +24,14 @@ type filter interface {
 }
 
 // passing lets everything through as it comes.
-type passing struct{ request, response hostsim.Headers }
+type passing struct {
+	maps [hostsim.MapResponseTrailers + 1]hostsim.Headers
+}
 
 func (p *passing) SetProperty(string, []byte) {}
 
 func (p *passing) RequestHeaders(h hostsim.Headers, end bool) (hostsim.Step, error) {
-	p.request = h
+	p.maps[hostsim.MapRequestHeaders] = h
 	return hostsim.Step{Headers: true, End: end}, nil
 }
 
@@ -37,7 +41,7 @@ func (p *passing) RequestBody(chunk []byte, end bool) (hostsim.Step, error) {
 }
 
 func (p *passing) ResponseHeaders(h hostsim.Headers, end bool) (hostsim.Step, error) {
-	p.response = h
+	p.maps[hostsim.MapResponseHeaders] = h
 	return hostsim.Step{Headers: true, End: end}, nil
 }
 
@@ -45,12 +49,17 @@ func (p *passing) ResponseBody(chunk []byte, end bool) (hostsim.Step, error) {
 	return hostsim.Step{Data: bytes.Clone(chunk), End: end}, nil
 }
 
-func (p *passing) Headers(kind hostsim.MapKind) hostsim.Headers {
-	if kind == hostsim.MapRequestHeaders {
-		return p.request
-	}
-	return p.response
+func (p *passing) RequestTrailers(h hostsim.Headers) (hostsim.Step, error) {
+	p.maps[hostsim.MapRequestTrailers] = h
+	return hostsim.Step{End: true}, nil
 }
+
+func (p *passing) ResponseTrailers(h hostsim.Headers) (hostsim.Step, error) {
+	p.maps[hostsim.MapResponseTrailers] = h
+	return hostsim.Step{End: true}, nil
+}
+
+func (p *passing) Headers(kind hostsim.MapKind) hostsim.Headers { return p.maps[kind] }
 
 func (p *passing) RequestReady() hostsim.Step      { return hostsim.Step{} }
 func (p *passing) ResponseReady() hostsim.Step     { return hostsim.Step{} }

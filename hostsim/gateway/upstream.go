@@ -33,7 +33,7 @@ func (e *connectError) Unwrap() error { return e.cause }
 
 // forward sends the request to the first host that takes the connection, and carries its response to the answer channel
 // until that ends or the exchange does. Runs on its own goroutine.
-func (x *exchange) forward(h hostsim.Headers, body *feedReader, answer chan<- part) {
+func (x *exchange) forward(h hostsim.Headers, body *feed, answer chan<- part) {
 	send := func(p part) bool {
 		select {
 		case answer <- p:
@@ -55,7 +55,9 @@ func (x *exchange) forward(h hostsim.Headers, body *feedReader, answer chan<- pa
 		if buffers[i] == nil {
 			buffers[i] = make([]byte, 32<<10)
 		}
-		p = readPart(resp.Body, buffers[i])
+		if p = readPart(resp.Body, buffers[i]); p.end {
+			p.trailers = toHeaders(nil, resp.Trailer)
+		}
 	}
 }
 
@@ -63,8 +65,10 @@ func (x *exchange) forward(h hostsim.Headers, body *feedReader, answer chan<- pa
 // include_attempt_count_in_response.
 const attemptCount = "x-envoy-attempt-count"
 
-// attempt tries the hosts in their order until one answers. The part says how many it asked, and why no one did.
-func (x *exchange) attempt(h hostsim.Headers, body *feedReader) (*http.Response, part) {
+// attempt asks the hosts in their order until one answers: the next one has its turn where a host takes no connection, or
+// cuts it before its response has begun, as Envoy's retry_on "connect-failure,reset" has it. The part says how many it
+// asked, and why no one answered.
+func (x *exchange) attempt(h hostsim.Headers, body *feed) (*http.Response, part) {
 	list := ""
 	if x.gateway.config.Host != nil {
 		list = h.Value(x.gateway.config.TargetHeader)
@@ -74,26 +78,48 @@ func (x *exchange) attempt(h hostsim.Headers, body *feedReader) (*http.Response,
 		failure.attempts = i + 1
 		x.filter.SetProperty("upstream.address", []byte(host))
 		x.filter.SetProperty("upstream.request_attempt_count", hostsim.PropertyInt(int64(i+1)))
-		request, err := upstreamRequest(x.ctx, host, h, x.gateway.config.TargetHeader)
-		if err != nil {
-			return nil, part{err: errRequest, flags: flagReset, attempts: i + 1}
-		}
-		if body != nil {
-			request.Body, request.ContentLength = body, -1
-			if n, err := strconv.ParseInt(h.Value("content-length"), 10, 64); err == nil && n >= 0 {
-				request.ContentLength = n
-			}
-		}
-		resp, err := x.gateway.transport.RoundTrip(request)
+		resp, err := x.ask(host, h, body)
 		if err == nil {
 			return resp, failure
 		}
-		if connect := (*connectError)(nil); !errors.As(err, &connect) || x.ctx.Err() != nil {
-			return nil, part{err: errReset, flags: flagReset, attempts: i + 1}
+		failure = part{err: errReset, flags: flagReset, attempts: i + 1}
+		connect := (*connectError)(nil)
+		switch {
+		case errors.Is(err, errRequest):
+			failure.err = errRequest
+			return nil, failure
+		case errors.As(err, &connect):
+			failure.err, failure.flags = errConnect, flagConnect
 		}
-		failure = part{err: errConnect, flags: flagConnect, attempts: i + 1}
+		if x.ctx.Err() != nil || body != nil && !body.whole() {
+			break
+		}
 	}
 	return nil, failure
+}
+
+// ask sends the request to one host and waits for the beginning of its answer.
+func (x *exchange) ask(host string, h hostsim.Headers, body *feed) (*http.Response, error) {
+	request, err := upstreamRequest(x.ctx, host, h, x.gateway.config.TargetHeader)
+	if err != nil {
+		return nil, errRequest
+	}
+	if x.cluster.http2 {
+		request.Header["Te"] = []string{"trailers"} // the gateway takes them, and gRPC servers ask for it
+	}
+	if body == nil {
+		return x.gateway.of(x.cluster).RoundTrip(request)
+	}
+	reader := body.reader(request)
+	request.Body, request.ContentLength = reader, -1
+	if n, err := strconv.ParseInt(h.Value("content-length"), 10, 64); err == nil && n >= 0 {
+		request.ContentLength = n
+	}
+	resp, err := x.gateway.of(x.cluster).RoundTrip(request)
+	if err != nil {
+		_ = reader.Close() // the transport does so too, but may take its time
+	}
+	return resp, err
 }
 
 // upstreamRequest builds a request without a body for one host out of headers, all but skip.
@@ -111,33 +137,6 @@ func upstreamRequest(ctx context.Context, host string, h hostsim.Headers, skip s
 	}
 	return r.WithContext(ctx), nil
 }
-
-// feedReader is a request's body as the transport reads it. Closing it does nothing: after a failed connection the next
-// attempt reads it, from the beginning, for nothing has been read yet.
-type feedReader struct {
-	ctx    context.Context
-	chunks <-chan []byte
-	rest   []byte
-}
-
-func (f *feedReader) Read(p []byte) (int, error) {
-	for len(f.rest) == 0 {
-		select {
-		case chunk, ok := <-f.chunks:
-			if !ok {
-				return 0, io.EOF
-			}
-			f.rest = chunk
-		case <-f.ctx.Done():
-			return 0, f.ctx.Err()
-		}
-	}
-	n := copy(p, f.rest)
-	f.rest = f.rest[n:]
-	return n, nil
-}
-
-func (f *feedReader) Close() error { return nil }
 
 // readPart reads what there is, up to the buffer's size.
 func readPart(from io.Reader, buffer []byte) part {

@@ -104,6 +104,7 @@ func TestExitCodes(t *testing.T) {
 		{"serve --upstream a", 2, "is not CLUSTER=HOST:PORT"},
 		{"serve --upstream a=b", 2, "is not HOST:PORT"},
 		{"serve --upstream a=b:1 --upstream a=c:1 --listen 127.0.0.1:0", 2, `"a" is taken`},
+		{"serve --upstream a=b:1 --http2 b", 2, "no --upstream has that name"},
 		{"serve --sim-replicas 1 --profile nginx", 2, "choose one of envoy-1.40, envoy-1.36, permissive"},
 		{"serve --sim-replicas 1 --wasm x --config nothing-here.json", 1, "nothing-here.json"},
 		{"serve --sim-replicas 1 --listen 127.0.0.1:0 --wasm nothing-here.wasm", 1, "make wasm"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -19,7 +20,7 @@ import (
 // serveFlags are the flags of serve, as given.
 type serveFlags struct {
 	wasm, config, listen, profile string
-	upstreams                     []string
+	upstreams, http2              []string
 	simReplicas, workers          int
 	cacheTokens                   int
 	headersStop                   bool
@@ -33,8 +34,8 @@ func newServe() *cobra.Command {
 		Long: `serve is an HTTP gateway (HTTP/1.1, and HTTP/2 without TLS) with the plugin in it, to try a plugin without Envoy.
 
 The plugin's request header x-gateway-destination-endpoint picks the upstream host: a comma list of addresses, first
-choice first; unknown ones are passed over, the next one is tried when a host takes no connection, and then the
-cluster's hosts round robin. A request whose Host header is a cluster's name goes to that cluster, any other to the
+choice first; unknown ones are passed over, the next one is tried when a host takes no connection or cuts it before it
+has answered, and then the cluster's hosts round robin. A request whose Host header is a cluster's name goes to that cluster, any other to the
 first. Without --wasm there is no plugin and all goes round robin. The plugin's own requests go to the cluster that
 they name.
 
@@ -59,6 +60,7 @@ It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 s
 	flags.StringVar(&f.config, "config", "", "the plugin's configuration: a `FILE`, or JSON that begins with {")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`ADDRESS` to listen on")
 	flags.StringArrayVar(&f.upstreams, "upstream", nil, "`CLUSTER=HOST:PORT[,HOST:PORT...]`; repeat it for more clusters")
+	flags.StringArrayVar(&f.http2, "http2", nil, "speak HTTP/2 without TLS to this `CLUSTER`, as gRPC servers do; repeat it for more")
 	flags.IntVar(&f.simReplicas, "sim-replicas", 0, "start `N` simulated model servers as the upstream; a --config that names no\nreplicas gets their addresses")
 	flags.IntVar(&f.cacheTokens, "sim-cache-tokens", defaultCacheTokens, "prefix cache of each simulated replica, in `TOKENS`; 0 is without bound")
 	flags.IntVar(&f.workers, "workers", 2, "`N` worker threads, each with its own virtual machine")
@@ -87,7 +89,7 @@ func (f *serveFlags) check() error {
 }
 
 // parseUpstreams reads the --upstream flags.
-func parseUpstreams(flags []string) ([]gateway.Cluster, error) {
+func parseUpstreams(flags, http2 []string) ([]gateway.Cluster, error) {
 	var clusters []gateway.Cluster
 	for _, f := range flags {
 		name, hosts, ok := strings.Cut(f, "=")
@@ -102,6 +104,13 @@ func parseUpstreams(flags []string) ([]gateway.Cluster, error) {
 		}
 		clusters = append(clusters, c)
 	}
+	for _, name := range http2 {
+		i := slices.IndexFunc(clusters, func(c gateway.Cluster) bool { return c.Name == name })
+		if i < 0 {
+			return nil, usagef("--http2 %s: no --upstream has that name", name)
+		}
+		clusters[i].HTTP2 = true
+	}
 	return clusters, nil
 }
 
@@ -113,7 +122,7 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	clusters, err := parseUpstreams(f.upstreams)
+	clusters, err := parseUpstreams(f.upstreams, f.http2)
 	if err != nil {
 		return err
 	}

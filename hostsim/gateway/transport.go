@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
+
+// transports give clusters their connections. Safe for concurrent use.
+type transports struct{ http1, http2 *http.Transport }
+
+func newTransports(dialTimeout time.Duration) transports {
+	t := transports{http1: newTransport(dialTimeout), http2: newTransport(dialTimeout)}
+	t.http2.Protocols = new(http.Protocols)
+	t.http2.Protocols.SetUnencryptedHTTP2(true)
+	return t
+}
+
+// of is the transport that speaks c's protocol.
+func (t transports) of(c *cluster) *http.Transport {
+	if c.http2 {
+		return t.http2
+	}
+	return t.http1
+}
+
+func (t transports) closeIdle() {
+	t.http1.CloseIdleConnections()
+	t.http2.CloseIdleConnections()
+}
+
+func newTransport(dialTimeout time.Duration) *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, &connectError{err}
+			}
+			return conn, nil
+		},
+		MaxIdleConnsPerHost: 256,
+		// Below the 5 s after which uvicorn, and so most model servers, closes an idle connection: a request sent at that
+		// moment would fail.
+		IdleConnTimeout:    4 * time.Second,
+		DisableCompression: true, // the client's own accept-encoding decides
+	}
+}
