@@ -5,6 +5,9 @@ import (
 	"testing"
 )
 
+// benchHeaders are those of the request in every benchmark.
+var benchHeaders = Headers{{":method", "POST"}, {":path", "/v1/chat/completions"}, {":authority", "example.com"}, {"x-session-id", "s-1234567890"}}
+
 // BenchmarkStream is one whole stream of five callbacks (request headers, response headers, log, done, delete) with a
 // context creation, in a guest whose callbacks do nothing: the host's own cost.
 func BenchmarkStream(b *testing.B) {
@@ -18,11 +21,10 @@ func BenchmarkStream(b *testing.B) {
 
 // benchStreams runs one stream after the other on one worker.
 func benchStreams(b *testing.B, h *Host) {
-	headers := Headers{{":method", "POST"}, {":path", "/v1/chat/completions"}, {":authority", "example.com"}, {"x-session-id", "s-1234567890"}}
 	b.ReportAllocs()
 	for b.Loop() {
 		s := h.Worker(0).NewStream()
-		if _, err := s.RequestHeaders(headers, true); err != nil {
+		if _, err := s.RequestHeaders(benchHeaders, true); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := s.ResponseHeaders(reply, true); err != nil {
@@ -32,18 +34,6 @@ func benchStreams(b *testing.B, h *Host) {
 			b.Fatal(err)
 		}
 	}
-}
-
-// BenchmarkStreamWithCalls is the same with the host calls of a sticky turn: read a header, read a shared record of 1 KB,
-// write a header.
-func BenchmarkStreamWithCalls(b *testing.B) {
-	h, err := New(context.Background(), Config{Wasm: guest(b, "mute"), PluginConfig: []byte("calls")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer h.Close()
-	h.SharedData().Set("record", make([]byte, 1024), 0)
-	benchStreams(b, h)
 }
 
 // BenchmarkStart is a host of one worker from compiled code in memory: four instances and their configuration.
