@@ -5,6 +5,9 @@ import "errors"
 var (
 	// ErrTrap is wrapped by the error of every call in which the virtual machine died.
 	ErrTrap = errors.New("hostsim: the virtual machine trapped")
+	// ErrMemory is wrapped beside ErrTrap when the virtual machine died after its memory was refused to grow, and means for
+	// a module that does not load that it declares more memory than the limit.
+	ErrMemory = errors.New("hostsim: out of memory")
 	// ErrRefused means that vm_start or configure returned false.
 	ErrRefused = errors.New("hostsim: the plugin refused to start")
 	// ErrABI means that the module does not export one of the ABI markers, or not as the profile needs it.

@@ -49,7 +49,7 @@ func (h *Host) load(ctx context.Context) error {
 		cache, h.cache = own, own
 	}
 	h.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
-		WithCompilationCache(cache).WithMemoryLimitPages(h.config.MemoryLimitPages))
+		WithCompilationCache(cache))
 	compiled, err := h.runtime.CompileModule(ctx, h.config.Wasm)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrABI, err)

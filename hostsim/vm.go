@@ -8,6 +8,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 )
 
 // vmContext is the context of every call into one virtual machine; host functions find it there.
@@ -51,6 +52,8 @@ type vm struct {
 
 	hostCalls     []uint64 // by binding
 	unimplemented []uint64
+	starved       *faultSet // while it is in force, the memory does not grow
+	refused       error     // why the memory last did not grow
 	dead          error
 	diedAt        time.Duration // monotonic
 	lastMemory    uint64
@@ -73,7 +76,8 @@ func (h *Host) newVM(worker int, generation uint64) (*vm, error) {
 
 	v.phase = phaseStart
 	defer func() { v.phase = phaseRun }()
-	mod, err := h.runtime.InstantiateModule(v.ctx, h.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	starting := &vmContext{Context: experimental.WithMemoryAllocator(context.Background(), &linearMemory{v: v}), vm: v}
+	mod, err := h.runtime.InstantiateModule(starting, h.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
 		return nil, fmt.Errorf("%w: instantiation: %w", ErrTrap, err)
 	}
@@ -123,6 +127,11 @@ func (v *vm) memory() uint64 {
 // invoke calls an export and returns its first result, or 0.
 func (v *vm) invoke(e *export, args ...uint64) (uint64, error) {
 	e.calls++
+	if f := v.host.faults.Load(); f != nil {
+		if null, err := v.fault(e, f); null || err != nil {
+			return 0, err
+		}
+	}
 	stack, fn := e.stack, e.fn
 	if e.busy {
 		// The export runs already, further down: its call engine must not be entered twice.
@@ -149,10 +158,13 @@ func (v *vm) callback(c *guestContext, e *export, args ...uint64) (uint64, error
 	}
 	outerCurrent, outerEffective := v.current, v.effective
 	v.current, v.effective = c, nil
-	v.stopped = false
+	v.stopped, v.refused = false, nil
 	result, err := v.invoke(e, args...)
 	v.current, v.effective = outerCurrent, outerEffective
 	if err != nil {
+		if v.refused != nil {
+			err = fmt.Errorf("%w: %w", v.refused, err)
+		}
 		v.die(fmt.Errorf("%w in %s on worker %d: %w", ErrTrap, e.name, v.worker, err))
 		return 0, v.dead
 	}
