@@ -77,8 +77,14 @@ type Config struct {
 	// BufferLimit is the number of body bytes that a paused stream may hold before it is answered 413 (request) or 500
 	// (response). Zero means DefaultBufferLimit.
 	BufferLimit int
-	// MemoryLimitPages bounds each virtual machine's memory, in pages of 64 KiB, up to 65536. Zero means 65536.
+	// MemoryLimitPages bounds each virtual machine's memory, in pages of 64 KiB, up to 65536. Zero means
+	// DefaultMemoryLimitPages.
 	MemoryLimitPages uint32
+	// CallTimeout stops the module when one call into it, host functions included, takes longer on the machine's own clock;
+	// the virtual machine is then dead, and the error wraps ErrDeadline. Zero means no limit, as in Envoy. With a limit
+	// every loop of the module checks for it, and every call into it sets a timer: a short stream takes five times as long
+	// (BenchmarkStreamWithCallTimeout), so it is for tests of a plugin that may hang.
+	CallTimeout time.Duration
 	// SharedData is the process-wide store. Nil means a new one; give several hosts the same one to have several plugins
 	// in one proxy.
 	SharedData *SharedData
@@ -86,6 +92,8 @@ type Config struct {
 	// by HTTPCall.Respond, now or later. It runs while the caller's worker is held, so it must not call into the Host. Nil
 	// means that there are no clusters.
 	HTTPCall func(*HTTPCall) bool
+	// Faults are in force from the first start on, until Host.InjectFaults.
+	Faults []Fault
 	// Properties are answered to every stream and to the plugin context, by path (see Path). A stream's own come first.
 	Properties map[string][]byte
 }
@@ -101,6 +109,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%w: FailurePolicy is %d, allowed are FailClosed, FailOpen, FailReload", ErrConfig, c.FailurePolicy)
 	case c.ReloadBackoff < 0:
 		return fmt.Errorf("%w: ReloadBackoff is negative", ErrConfig)
+	case c.CallTimeout < 0:
+		return fmt.Errorf("%w: CallTimeout is negative", ErrConfig)
 	case c.BufferLimit < 0:
 		return fmt.Errorf("%w: BufferLimit is negative", ErrConfig)
 	case c.LogLimit < 0:
@@ -109,6 +119,9 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%w: LogLevel is %d, allowed are 0 to %d", ErrConfig, c.LogLevel, LogCritical)
 	case c.MemoryLimitPages > 65536:
 		return fmt.Errorf("%w: MemoryLimitPages is %d, at most 65536", ErrConfig, c.MemoryLimitPages)
+	}
+	if _, err := armFaults(c.Faults); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return nil
 }
@@ -134,7 +147,7 @@ func (c Config) withDefaults() Config {
 		c.BufferLimit = DefaultBufferLimit
 	}
 	if c.MemoryLimitPages == 0 {
-		c.MemoryLimitPages = 65536
+		c.MemoryLimitPages = DefaultMemoryLimitPages
 	}
 	if c.SharedData == nil {
 		c.SharedData = NewSharedData()

@@ -8,8 +8,8 @@
 // and passes on what the returned [Step] lets through.
 //
 // A race is played by Host.Interleave, which runs workers in an order drawn from a seed, or by Host.OnSharedData, which
-// lets a test act between a worker's read and its write. Host.OnHostCall makes host functions fail. A crash ends a virtual machine as it does in Envoy, with the
-// same failure policies. Two runs with the same module, configuration, seed and calls leave the same memory behind.
+// lets a test act between a worker's read and its write. Host.InjectFaults makes host functions and callbacks fail.
+// A crash ends a virtual machine as it does in Envoy, with the same failure policies. Two runs with the same module, configuration, seed and calls leave the same memory behind.
 //
 // gRPC call-outs, shared queues and foreign functions are not there yet: they link, answer UNIMPLEMENTED and are
 // counted by name in Counters.

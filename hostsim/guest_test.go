@@ -32,23 +32,31 @@ func TestMain(m *testing.M) {
 
 func guest(t testing.TB, name string) []byte {
 	t.Helper()
+	wasm, err := buildGuest(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+// buildGuest is guest for examples, which have no testing.TB.
+func buildGuest(name string) ([]byte, error) {
 	guests.Lock()
 	defer guests.Unlock()
 	if wasm := guests.built[name]; wasm != nil {
-		return wasm
+		return wasm, nil
 	}
 	out := filepath.Join(guests.dir, name+".wasm")
 	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-o", out, "./testdata/guests/"+name)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build guest %s: %v\n%s", name, err, text)
+		return nil, fmt.Errorf("build guest %s: %w\n%s", name, err, text)
 	}
 	wasm, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		guests.built[name] = wasm
 	}
-	guests.built[name] = wasm
-	return wasm
+	return wasm, err
 }
 
 // probe is a host that runs testdata/guests/probe with a script as its plugin configuration.

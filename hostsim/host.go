@@ -42,6 +42,7 @@ type Host struct {
 	sharedHook atomic.Pointer[func(worker int, op SharedOp, key string)]
 	callHook   atomic.Pointer[func(worker int, name string) (Status, bool)]
 	schedule   atomic.Pointer[schedule]
+	faults     atomic.Pointer[faultSet]
 }
 
 // New compiles the module and starts it as Envoy does: a canary that runs context_create, vm_start and configure and is
@@ -62,6 +63,9 @@ func New(ctx context.Context, c Config) (*Host, error) {
 	h.metrics.stats = map[statKey]*stat{}
 	h.logs = logbook{limit: c.LogLimit, sink: c.Log}
 	h.plugin.Store(&c.PluginConfig)
+	if err := h.InjectFaults(c.Faults); err != nil {
+		return nil, err
+	}
 	if err := h.load(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}

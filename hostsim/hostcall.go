@@ -161,7 +161,8 @@ func newBinding(module string, fn *hostFunc, index int, p Profile) *binding {
 
 // OnHostCall installs a function that is asked before each call of a host function that returns a status, such as
 // env.proxy_get_shared_data, on the worker's goroutine. If instead is true the call does nothing and answers that status:
-// a fault of the gateway, or with StatusOK an answer that was never written. Nil removes it.
+// a fault of the gateway, or with StatusOK an answer that was never written. Nil removes it. It is for faults that depend
+// on what a test sees; InjectFaults takes the others as data, and comes first.
 func (h *Host) OnHostCall(f func(worker int, name string) (answer Status, instead bool)) {
 	if f == nil {
 		h.callHook.Store(nil)
@@ -176,6 +177,9 @@ func (b *binding) run(ctx context.Context, _ api.Module, stack []uint64) {
 	v.hostCalls[b.index]++
 	if !b.legal[v.phase] {
 		panic(fmt.Errorf("%s is not allowed during %s", b.label, v.phase))
+	}
+	if f := v.host.faults.Load(); f != nil && b.fault(v, f, stack) {
+		return
 	}
 	if b.fn.void {
 		b.fn.call(v, stack)
@@ -197,6 +201,9 @@ func (b *binding) runUnimplemented(ctx context.Context, _ api.Module, stack []ui
 	v.unimplemented[b.index]++
 	if !b.legal[v.phase] {
 		panic(fmt.Errorf("%s is not allowed during %s", b.label, v.phase))
+	}
+	if f := v.host.faults.Load(); f != nil && b.fault(v, f, stack) {
+		return
 	}
 	if len(stack) > 0 && !b.fn.void {
 		stack[0] = uint64(StatusUnimplemented)

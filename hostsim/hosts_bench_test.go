@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/proxytest"
 	"github.com/tetratelabs/wazero"
@@ -19,14 +20,17 @@ import (
 // calls: a request header and a record of 1 KB read, a request header written, a response header read, a counter counted.
 // The emulator makes two callbacks less: it has neither done nor delete.
 func BenchmarkHosts(b *testing.B) {
-	b.Run("host=hostsim", func(b *testing.B) { benchStreams(b, callingHost(b, 1)) })
-	b.Run("host=hostsim/workers=2", func(b *testing.B) { benchWorkers(b, callingHost(b, 2)) })
+	b.Run("host=hostsim", func(b *testing.B) { benchStreams(b, callingHost(b, Config{})) })
+	b.Run("host=hostsim/workers=2", func(b *testing.B) { benchWorkers(b, callingHost(b, Config{Workers: 2})) })
+	b.Run("host=hostsim/CallTimeout", func(b *testing.B) { benchStreams(b, callingHost(b, Config{CallTimeout: time.Minute})) })
 	b.Run("host=emulator", benchEmulator)
 	b.Run("host=wazero", benchWazero)
 }
 
-func callingHost(b *testing.B, workers int) *Host {
-	h, err := New(context.Background(), Config{Wasm: guest(b, "mute"), PluginConfig: []byte("calls"), Workers: workers})
+// callingHost is a host whose module makes its host calls.
+func callingHost(b *testing.B, c Config) *Host {
+	c.Wasm, c.PluginConfig = guest(b, "mute"), []byte("calls")
+	h, err := New(context.Background(), c)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -178,7 +182,7 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		h := callingHost(b, workers)
+		h := callingHost(b, Config{Workers: workers})
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(h.Worker(0).Memory()), "guest-B/worker")
