@@ -10,7 +10,12 @@ WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -build
 SOURCES := go.mod go.sum $(shell find plugin policy -type f ! -name '*_test.go')
 HOST_SOURCES := go.mod go.sum $(shell find hostsim -type f ! -name '*_test.go')
 
-.PHONY: help demo serve test e2e peer bench check fuzz race wasm build clean
+# The plugins of examples/other-plugin, for each the files that it is made of.
+OTHER := examples/other-plugin
+GATE := $(OTHER)/assemblyscript/gate.wasm
+QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
+
+.PHONY: help demo serve test e2e peer rust bench check fuzz race wasm build others clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +26,7 @@ demo: build wasm ## replay a real trace through the plugin and simulated replica
 serve: build wasm ## such a gateway, staying up for your own requests (LISTEN=127.0.0.1:8080)
 	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --listen $(LISTEN)
 
-test: wasm build ## everything that decides whether a change may land, real Envoy included
+test: wasm build others ## everything that decides whether a change may land, real Envoy included
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
@@ -34,6 +39,9 @@ peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, 
 	@$(GO) run ./build/vllmrouter >/dev/null
 	$(GO) test -tags peer -timeout 10m -count=1 ./examples/vllm-router/...
 
+rust: $(QUOTA) ## the example plugin in Rust (cargo with the target wasm32-wasip1)
+	$(GO) test -tags rust -count=1 ./$(OTHER)/rust
+
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench
@@ -42,6 +50,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
+	$(GO) vet -tags rust ./$(OTHER)/...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
 	$(GO) test ./build/imports ./build/texts
 	$(GO) mod tidy -diff
@@ -59,6 +68,14 @@ fuzz: ## each fuzz target for 30 seconds
 
 wasm: dist/pinwheel.wasm ## dist/pinwheel.wasm
 build: dist/hostsim ## dist/hostsim
+others: $(GATE) ## the example plugin in AssemblyScript, for its test (npm, or else Node from PyPI)
+
+$(GATE): $(OTHER)/assemblyscript/package.json $(OTHER)/assemblyscript/package-lock.json $(OTHER)/assemblyscript/assembly/index.ts
+	$(GO) run ./build/npm $(OTHER)/assemblyscript ci --no-audit --no-fund
+	$(GO) run ./build/npm $(OTHER)/assemblyscript run --silent build
+
+$(QUOTA): $(OTHER)/rust/Cargo.toml $(OTHER)/rust/Cargo.lock $(OTHER)/rust/src/lib.rs
+	cd $(OTHER)/rust && cargo build --locked --release --target wasm32-wasip1
 
 dist/pinwheel.wasm: $(SOURCES)
 	$(WASM_BUILD) -o $@ ./plugin/wasm
@@ -67,4 +84,4 @@ dist/hostsim: $(HOST_SOURCES)
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./hostsim/cmd/hostsim
 
 clean: ## remove what was built
-	rm -rf dist
+	rm -rf dist $(OTHER)/*/node_modules $(OTHER)/*/*.wasm $(OTHER)/*/target

@@ -77,12 +77,15 @@ func TestModulesThatNoGatewayLoads(t *testing.T) {
 // A gateway does not call these, so their types do not matter.
 func TestExportsThatNobodyCalls(t *testing.T) {
 	for name, change := range map[string]func(m *wasmModule){
-		"main of a command":        func(m *wasmModule) { m.add("main", "F:F", []byte{0x20, 0}) },
-		"start of a reactor":       func(m *wasmModule) { m.add("_initialize", ":"); m.add("_start", "i:i", i32s(0)) },
-		"the second allocator":     func(m *wasmModule) { m.add("proxy_on_memory_allocate", "I:I", []byte{0x20, 0}) },
-		"foreign in the first ABI": func(m *wasmModule) { m.funcs[0].name = "proxy_abi_version_0_1_0"; m.add("proxy_on_foreign_function", ":") },
-		"a name of its own":        func(m *wasmModule) { m.add("proxy_on_something_else", "F:") },
-		"two markers":              func(m *wasmModule) { m.add("proxy_abi_version_0_2_0", ":") },
+		"main of a command":    func(m *wasmModule) { m.add("main", "F:F", []byte{0x20, 0}) },
+		"start of a reactor":   func(m *wasmModule) { m.add("_initialize", ":"); m.add("_start", "i:i", i32s(0)) },
+		"the second allocator": func(m *wasmModule) { m.add("proxy_on_memory_allocate", "I:I", []byte{0x20, 0}) },
+		"foreign in the first ABI": func(m *wasmModule) {
+			m.funcs[0].name = "proxy_abi_version_0_1_0"
+			m.add("proxy_on_foreign_function", ":")
+		},
+		"a name of its own": func(m *wasmModule) { m.add("proxy_on_something_else", "F:") },
+		"two markers":       func(m *wasmModule) { m.add("proxy_abi_version_0_2_0", ":") },
 	} {
 		m := minimal()
 		change(m)

@@ -27,6 +27,20 @@ func (h *Host) Advance(d time.Duration) {
 	clock.Advance(end - clock.Monotonic())
 }
 
+// RunDue runs what is due on this worker now, on its own: answers to call-outs, and a tick. It returns whether there was
+// anything. A gateway's threads do the same each for itself; Host.Advance runs all of them, in a fixed order.
+func (w *Worker) RunDue() bool {
+	ran := false
+	now := w.host.clock.Monotonic()
+	for {
+		if at, ok := w.nextEvent(); !ok || at > now {
+			return ran
+		}
+		w.runEvent(now)
+		ran = true
+	}
+}
+
 // firstEvent finds the thread whose event comes first.
 func (h *Host) firstEvent() (first *Worker, at time.Duration) {
 	for _, w := range h.threads() {

@@ -43,6 +43,23 @@ func TestTicks(t *testing.T) {
 	}
 }
 
+// A worker runs what is due on it, and no other's.
+func TestRunDue(t *testing.T) {
+	p := newProbe(t, "configure tickevery 100\ntick log 2 ticked", func(c *Config) { c.Workers = 2 })
+	if p.Worker(0).RunDue() {
+		t.Error("something was due at once")
+	}
+	p.clock.(*VirtualClock).Advance(100 * time.Millisecond)
+	if !p.Worker(0).RunDue() || p.Worker(0).RunDue() {
+		t.Error("the tick did not run, or twice")
+	}
+	for _, e := range p.Logs() {
+		if e.Message == "ticked" && e.Worker != 0 {
+			t.Errorf("worker %d ticked", e.Worker)
+		}
+	}
+}
+
 // A stepped clock for RunTicks: each look at it is a step on.
 type steppingClock struct {
 	VirtualClock

@@ -13,14 +13,14 @@ import (
 
 const root = "../.."
 
-// files returns the checkout's files with that ending, without what is built.
+// files returns the checkout's files with that ending, without what is built or fetched.
 func files(t *testing.T, ending string) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if name := d.Name(); d.IsDir() && (name == "dist" || strings.HasPrefix(name, ".") && path != root) {
+		if name := d.Name(); d.IsDir() && (name == "dist" || name == "node_modules" || name == "target" || strings.HasPrefix(name, ".") && path != root) {
 			return fs.SkipDir
 		} else if strings.HasSuffix(name, ending) {
 			list = append(list, path)

@@ -1,7 +1,7 @@
 // Package hosttest runs a proxy-wasm plugin in a Go test, in a host that behaves like Envoy (package hostsim):
 //
 //	h := hosttest.New(t, hosttest.Options{Wasm: "plugin.wasm", Config: `{"greeting":"hi"}`, Workers: 2})
-//	got := h.Do(0, hosttest.Request{Path: "/", Headers: hostsim.Headers{{"x-session-id", "a"}}})
+//	got := h.Do(0, hosttest.Request{Path: "/", Headers: hosttest.Headers{{"x-session-id", "a"}}})
 //	if got.Request.Value("x-greeting") != "hi" {
 //		t.Errorf("request headers %v", got.Request)
 //	}
@@ -16,10 +16,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
 )
+
+// Headers is hostsim.Headers, so that a test needs this one import.
+type Headers = hostsim.Headers
 
 // Options says which plugin to run and how. Only Wasm is required.
 type Options struct {
@@ -29,6 +34,14 @@ type Options struct {
 	Build string
 	// Config is the plugin's configuration, VMConfig that of its virtual machine.
 	Config, VMConfig string
+	// RootID is the plugin's root_id, by which some SDKs choose among several plugins in one module.
+	RootID string
+	// Clusters are the clusters that the plugin may send requests of its own to, by name, and what each answers, at once.
+	// A request to another cluster is refused (BAD_ARGUMENT). Adjust with Config.HTTPCall instead decides for each call.
+	Clusters map[string]Response
+	// Properties are what the plugin reads by proxy_get_property, by path such as "node.id", as text. See also
+	// Request.Properties and hostsim.PropertyInt.
+	Properties map[string]string
 	// Workers is the number of worker threads. Zero means 1.
 	Workers int
 	// Profile names the gateway to imitate, as in hostsim.ProfileByName. Empty means the default one.
@@ -61,7 +74,16 @@ func New(t testing.TB, o Options) *Host {
 func Start(t testing.TB, o Options) (*Host, error) {
 	t.Helper()
 	c := hostsim.Config{Wasm: read(t, o), PluginConfig: []byte(o.Config), VMConfig: []byte(o.VMConfig), Workers: o.Workers,
-		CacheDir: cacheDir()}
+		RootID: o.RootID, CacheDir: cacheDir()}
+	if o.Clusters != nil {
+		c.HTTPCall = o.answer
+	}
+	for path, value := range o.Properties {
+		if c.Properties == nil {
+			c.Properties = map[string][]byte{}
+		}
+		c.Properties[path] = []byte(value)
+	}
 	if o.Profile != "" {
 		p, ok := hostsim.ProfileByName(o.Profile)
 		if !ok {
@@ -120,6 +142,15 @@ func cacheDir() string {
 	return filepath.Join(dir, "hostsim")
 }
 
+// answer is the Config.HTTPCall of Options.Clusters.
+func (o Options) answer(call *hostsim.HTTPCall) bool {
+	r, ok := o.Clusters[call.Cluster]
+	if ok {
+		call.Respond(hostsim.HTTPResponse{Headers: r.headers(), Body: []byte(strings.Join(chunksOf(r.Body, r.Chunks), "")), Trailers: r.Trailers})
+	}
+	return ok
+}
+
 // Metric returns a counter's value, a gauge's, which may be negative, or a histogram's number of records; 0 for a metric
 // that the plugin has not defined.
 func (h *Host) Metric(name string) int64 {
@@ -139,4 +170,9 @@ func (h *Host) Messages(level hostsim.LogLevel) []string {
 		}
 	}
 	return out
+}
+
+// Logged says whether a message of any level contains text.
+func (h *Host) Logged(text string) bool {
+	return slices.ContainsFunc(h.Logs(), func(e hostsim.LogEntry) bool { return strings.Contains(e.Message, text) })
 }

@@ -16,6 +16,10 @@ type Request struct {
 	// Body arrives in one chunk; Chunks instead says exactly how it is cut.
 	Body   string
 	Chunks []string
+	// Trailers come last. Nil means none.
+	Trailers hostsim.Headers
+	// Properties are what the plugin reads by proxy_get_property on this stream, by path such as "source.address", as text.
+	Properties map[string]string
 	// Upstream is what the plugin reads as upstream.address once the response comes. Empty: the property is not there.
 	Upstream string
 	// Cluster is what the plugin reads as xds.cluster_name. Empty: the property is not there.
@@ -34,20 +38,25 @@ type Response struct {
 	// Body arrives in one chunk; Chunks instead says exactly how it is cut.
 	Body   string
 	Chunks []string
+	// Trailers come last. Nil means none.
+	Trailers hostsim.Headers
 }
 
 // Result is what became of a request.
 type Result struct {
 	// Request is what upstream got: headers with the plugin's changes, nil when nothing went upstream, and body.
-	Request     hostsim.Headers
-	RequestBody string
+	Request         hostsim.Headers
+	RequestBody     string
+	RequestTrailers hostsim.Headers
 	// Response is what the client got, Status its code, or 0 when no response reached it.
-	Response     hostsim.Headers
-	ResponseBody string
-	Status       int
+	Response         hostsim.Headers
+	ResponseBody     string
+	ResponseTrailers hostsim.Headers
+	Status           int
 	// Local is the local reply, or nil when upstream answered.
 	Local *hostsim.LocalReply
-	// Hangs is true when the plugin paused the stream and never let it go on.
+	// Hangs is true when the plugin paused the stream and did not let it go on by itself or when its own requests were
+	// answered. What takes time does not happen within Do: for that take the steps of hostsim.Stream and Host.Advance.
 	Hangs bool
 	// Reset is true when the stream was cut.
 	Reset bool
@@ -85,34 +94,39 @@ func (x *exchange) all(r Request) error {
 	if r.Cluster != "" {
 		x.stream.SetProperty("xds.cluster_name", []byte(r.Cluster))
 	}
+	for path, value := range r.Properties {
+		x.stream.SetProperty(path, []byte(value))
+	}
 	chunks := chunksOf(r.Body, r.Chunks)
-	if err := x.message(true, r.headers(len(chunks) > 0), chunks); err != nil || x.over {
+	if err := x.message(true, r.headers(len(chunks) > 0), chunks, r.Trailers); err != nil || x.over {
 		return err
 	}
 	if r.Upstream != "" {
 		x.stream.SetProperty("upstream.address", []byte(r.Upstream))
 	}
-	status := r.Response.Status
-	if status == 0 {
-		status = 200
-	}
-	headers := append(hostsim.Headers{{":status", strconv.Itoa(status)}}, r.Response.Headers...)
-	return x.message(false, headers, chunksOf(r.Response.Body, r.Response.Chunks))
+	return x.message(false, r.Response.headers(), chunksOf(r.Response.Body, r.Response.Chunks), r.Response.Trailers)
 }
 
 // message delivers one direction and collects what goes on.
-func (x *exchange) message(request bool, headers hostsim.Headers, chunks []string) error {
-	sendHeaders, sendBody, ready := x.stream.RequestHeaders, x.stream.RequestBody, x.stream.RequestReady
+func (x *exchange) message(request bool, headers hostsim.Headers, chunks []string, trailers hostsim.Headers) error {
+	sendHeaders, sendBody, sendTrailers, ready := x.stream.RequestHeaders, x.stream.RequestBody, x.stream.RequestTrailers, x.stream.RequestReady
 	if !request {
-		sendHeaders, sendBody, ready = x.stream.ResponseHeaders, x.stream.ResponseBody, x.stream.ResponseReady
+		sendHeaders, sendBody, sendTrailers, ready = x.stream.ResponseHeaders, x.stream.ResponseBody, x.stream.ResponseTrailers, x.stream.ResponseReady
 	}
-	step, err := sendHeaders(headers, len(chunks) == 0)
+	step, err := sendHeaders(headers, len(chunks) == 0 && trailers == nil)
 	complete := x.take(request, step)
 	for i := 0; i < len(chunks) && err == nil && !x.over; i++ {
-		step, err = sendBody([]byte(chunks[i]), i == len(chunks)-1)
+		step, err = sendBody([]byte(chunks[i]), i == len(chunks)-1 && trailers == nil)
+		complete = x.take(request, step) || complete
+	}
+	if trailers != nil && err == nil && !x.over {
+		step, err = sendTrailers(trailers)
 		complete = x.take(request, step) || complete
 	}
 	if err == nil && !x.over && !complete {
+		complete = x.take(request, ready())
+	}
+	for err == nil && !x.over && !complete && x.stream.Worker().RunDue() {
 		complete = x.take(request, ready())
 	}
 	if !complete && !x.over && err == nil {
@@ -138,6 +152,9 @@ func (x *exchange) take(request bool, step hostsim.Step) bool {
 			x.result.Request = x.stream.Headers(hostsim.MapRequestHeaders)
 		}
 		x.result.RequestBody += string(step.Data)
+		if step.End {
+			x.result.RequestTrailers = x.stream.Headers(hostsim.MapRequestTrailers)
+		}
 		return step.End
 	}
 	if step.Headers {
@@ -145,6 +162,9 @@ func (x *exchange) take(request bool, step hostsim.Step) bool {
 		x.result.Status, _ = strconv.Atoi(x.result.Response.Value(":status"))
 	}
 	x.result.ResponseBody += string(step.Data)
+	if step.End {
+		x.result.ResponseTrailers = x.stream.Headers(hostsim.MapResponseTrailers)
+	}
 	return step.End
 }
 
@@ -159,6 +179,14 @@ func (r *Request) headers(body bool) hostsim.Headers {
 	h := hostsim.Headers{{":method", method}, {":scheme", "http"}, {":authority", orElse(r.Authority, "example.com")},
 		{":path", orElse(r.Path, "/")}}
 	return append(h, r.Headers...)
+}
+
+func (r *Response) headers() hostsim.Headers {
+	status := r.Status
+	if status == 0 {
+		status = 200
+	}
+	return append(hostsim.Headers{{":status", strconv.Itoa(status)}}, r.Headers...)
 }
 
 func chunksOf(body string, chunks []string) []string {

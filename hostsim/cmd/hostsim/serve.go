@@ -21,6 +21,7 @@ import (
 type serveFlags struct {
 	wasm, config, listen, profile string
 	upstreams, http2              []string
+	configText, rootID, vmConfig  string
 	simReplicas, workers          int
 	cacheTokens                   int
 	headersStop                   bool
@@ -48,7 +49,10 @@ It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 s
       --config '{"replicas": ["127.0.0.1:8000", "127.0.0.1:8001"]}'
 
   # any plugin, its configuration in a file, four workers, as an older Envoy
-  hostsim serve --wasm my.wasm --config my.json --upstream web=localhost:9000 --workers 4 --profile envoy-1.36`,
+  hostsim serve --wasm my.wasm --config my.json --upstream web=localhost:9000 --workers 4 --profile envoy-1.36
+
+  # one that wants a word, and is one of several in its module
+  hostsim serve --wasm my.wasm --config-text sesame --root-id gate --upstream web=localhost:9000`,
 		Args: exactArgs(0, "flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -58,6 +62,9 @@ It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 s
 	flags.SortFlags = false
 	flags.StringVar(&f.wasm, "wasm", "", "the plugin, a .wasm `FILE`; none means round robin without a plugin")
 	flags.StringVar(&f.config, "config", "", "the plugin's configuration: a `FILE`, or JSON that begins with {")
+	flags.StringVar(&f.configText, "config-text", "", "the plugin's configuration as `TEXT`, whatever it looks like")
+	flags.StringVar(&f.vmConfig, "vm-config", "", "the virtual machine's configuration, as `TEXT`")
+	flags.StringVar(&f.rootID, "root-id", "", "the plugin's root_id, by which some SDKs choose among plugins in one module")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`ADDRESS` to listen on")
 	flags.StringArrayVar(&f.upstreams, "upstream", nil, "`CLUSTER=HOST:PORT[,HOST:PORT...]`; repeat it for more clusters")
 	flags.StringArrayVar(&f.http2, "http2", nil, "speak HTTP/2 without TLS to this `CLUSTER`, as gRPC servers do; repeat it for more")
@@ -82,8 +89,10 @@ func (f *serveFlags) check() error {
 		return usagef("--sim-cache-tokens %d is negative", f.cacheTokens)
 	case f.workers < 1 || f.workers > 256:
 		return usagef("--workers %d is outside 1 to 256", f.workers)
-	case f.wasm == "" && f.config != "":
-		return usagef("--config is for a plugin: give --wasm too")
+	case f.wasm == "" && f.config+f.configText+f.rootID+f.vmConfig != "":
+		return usagef("--config, --config-text, --vm-config and --root-id are for a plugin: give --wasm too")
+	case f.config != "" && f.configText != "":
+		return usagef("give --config or --config-text, not both")
 	}
 	return nil
 }
@@ -128,7 +137,10 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) error {
 	}
 	config, err := readConfig(f.config)
 	if err != nil {
-		return fmt.Errorf("--config: %w (a file, or JSON that begins with {)", err)
+		return fmt.Errorf("--config: %w (a file, or JSON that begins with {; --config-text takes any text)", err)
+	}
+	if f.configText != "" {
+		config = []byte(f.configText)
 	}
 	// The port first: it is the likeliest to fail, and the plugin takes seconds to compile.
 	ln, err := listen(f.listen)
@@ -160,7 +172,7 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) error {
 		}
 		defer caller.Close()
 		host, err = startPlugin(ctx, hostsim.Config{HTTPCall: caller.Call, Wasm: wasm, Profile: profile, Workers: f.workers, PluginConfig: config,
-			AllowOnHeadersStopIteration: f.headersStop}, hostsim.LogInfo, stderr)
+			VMConfig: []byte(f.vmConfig), RootID: f.rootID, AllowOnHeadersStopIteration: f.headersStop}, hostsim.LogInfo, stderr)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,68 @@
+//go:build rust
+
+// Package quota tests a plugin written in Rust.
+package quota
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
+)
+
+var quota = hosttest.Options{
+	Wasm:    "target/wasm32-wasip1/release/quota.wasm",
+	Build:   "cargo build --release --target wasm32-wasip1",
+	Config:  "3",
+	Workers: 2,
+}
+
+// Time stands still until the test moves it.
+func TestQuotaOfAMinute(t *testing.T) {
+	h := hosttest.New(t, quota)
+	for i, want := range []int{200, 200, 200, 429, 429} {
+		if got := h.Do(i%2, hosttest.Request{}); got.Status != want {
+			t.Errorf("request %d: %d, want %d", i, got.Status, want)
+		}
+	}
+	h.Advance(time.Minute)
+	if got := h.Do(0, hosttest.Request{}); got.Status != 200 {
+		t.Errorf("a minute later: %d", got.Status)
+	}
+}
+
+// Two workers that count at once let pass no request too many, in whatever order their host calls come.
+func TestWorkersShareTheQuota(t *testing.T) {
+	met := false
+	for seed := range uint64(100) {
+		h := hosttest.New(t, quota)
+		var passed [2]int
+		three := func(w *hostsim.Worker) {
+			for range 3 {
+				if h.Do(w.Index(), hosttest.Request{}).Status == 200 {
+					passed[w.Index()]++
+				}
+			}
+		}
+		for _, access := range h.Interleave(seed, three, three) {
+			met = met || access.Status == hostsim.StatusCASMismatch
+		}
+		if passed[0]+passed[1] != 3 {
+			t.Fatalf("seed %d: %d requests passed, and %d", seed, passed[0], passed[1])
+		}
+	}
+	if !met {
+		t.Error("the workers never met")
+	}
+}
+
+// The plugin says what is wrong with its configuration, and does not start.
+func TestBadConfiguration(t *testing.T) {
+	bad := quota
+	bad.Config = "many"
+	if _, err := hosttest.Start(t, bad); !errors.Is(err, hostsim.ErrRefused) {
+		t.Errorf("error %v", err)
+	}
+}
