@@ -80,6 +80,11 @@ type Config struct {
 	// MemoryLimitPages bounds each virtual machine's memory, in pages of 64 KiB, up to 65536. Zero means
 	// DefaultMemoryLimitPages.
 	MemoryLimitPages uint32
+	// CallTimeout stops the module when one call into it, host functions included, takes longer on the machine's own clock;
+	// the virtual machine is then dead, and the error wraps ErrDeadline. Zero means no limit, as in Envoy. With a limit
+	// every loop of the module checks for it, and every call into it sets a timer: a short stream takes five times as long
+	// (BenchmarkStreamWithCallTimeout), so it is for tests of a plugin that may hang.
+	CallTimeout time.Duration
 	// SharedData is the process-wide store. Nil means a new one; give several hosts the same one to have several plugins
 	// in one proxy.
 	SharedData *SharedData
@@ -104,6 +109,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%w: FailurePolicy is %d, allowed are FailClosed, FailOpen, FailReload", ErrConfig, c.FailurePolicy)
 	case c.ReloadBackoff < 0:
 		return fmt.Errorf("%w: ReloadBackoff is negative", ErrConfig)
+	case c.CallTimeout < 0:
+		return fmt.Errorf("%w: CallTimeout is negative", ErrConfig)
 	case c.BufferLimit < 0:
 		return fmt.Errorf("%w: BufferLimit is negative", ErrConfig)
 	case c.LogLimit < 0:

@@ -3,8 +3,12 @@ package hostsim
 import "errors"
 
 var (
-	// ErrTrap is wrapped by the error of every call in which the virtual machine died.
+	// ErrTrap is wrapped by the error of every call in which the virtual machine died. A *TrapError tells where and why.
 	ErrTrap = errors.New("hostsim: the virtual machine trapped")
+	// ErrDeadline is wrapped beside ErrTrap when the module was stopped after Config.CallTimeout.
+	ErrDeadline = errors.New("hostsim: ran longer than the call timeout")
+	// ErrStack is wrapped beside ErrTrap when the module's functions called each other until the stack was exhausted.
+	ErrStack = errors.New("hostsim: stack exhausted")
 	// ErrMemory is wrapped beside ErrTrap when the virtual machine died after its memory was refused to grow, and means for
 	// a module that does not load that it declares more memory than the limit.
 	ErrMemory = errors.New("hostsim: out of memory")

@@ -1,6 +1,9 @@
 package hostsim
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var errNoAllocator = errors.New("the module exports neither malloc nor proxy_on_memory_allocate")
 
@@ -25,7 +28,7 @@ func (v *vm) alloc(size int) (uint32, bool) {
 	ptr, err := v.invoke(v.allocator, uint64(size))
 	v.phase = outer
 	if err != nil {
-		panic(err)
+		panic(fmt.Errorf("in %s: %w", v.allocator.name, err))
 	}
 	return uint32(ptr), uint32(ptr) != 0
 }

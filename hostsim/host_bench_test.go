@@ -3,6 +3,7 @@ package hostsim
 import (
 	"context"
 	"testing"
+	"time"
 )
 
 // BenchmarkStream is one whole stream of five callbacks (request headers, response headers, log, done, delete) with a
@@ -38,6 +39,17 @@ func benchStreams(b *testing.B, h *Host) {
 // write a header.
 func BenchmarkStreamWithCalls(b *testing.B) {
 	h, err := New(context.Background(), Config{Wasm: guest(b, "mute"), PluginConfig: []byte("calls")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	h.SharedData().Set("record", make([]byte, 1024), 0)
+	benchStreams(b, h)
+}
+
+// BenchmarkStreamWithCallTimeout is BenchmarkStreamWithCalls under Config.CallTimeout.
+func BenchmarkStreamWithCallTimeout(b *testing.B) {
+	h, err := New(context.Background(), Config{Wasm: guest(b, "mute"), PluginConfig: []byte("calls"), CallTimeout: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}

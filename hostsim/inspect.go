@@ -85,11 +85,16 @@ func Inspect(wasm []byte) (*Report, error) {
 		}
 	}
 	problem := exportProblem(names)
+	others := slices.Concat(otherImports(wasm), moduleProblems(compiled, r.ABI))
+	if err := declaresTooMuch(compiled, DefaultMemoryLimitPages); err != nil {
+		others = append(others, err.Error())
+	}
 	for _, p := range Profiles() {
 		missing := p.lacks(r.Imports)
 		if problem != "" {
 			missing = append(missing, problem)
 		}
+		missing = append(missing, others...)
 		r.Verdicts = append(r.Verdicts, Verdict{Profile: p.Name, Loads: len(missing) == 0, Missing: missing})
 	}
 	return r, nil

@@ -27,13 +27,18 @@ func (m *linearMemory) Allocate(capacity, _ uint64) experimental.LinearMemory {
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	switch f := m.v.starved; {
 	case f != nil && f == m.v.host.faults.Load():
-		m.v.refused = fmt.Errorf("%w: its memory was kept at %d pages by a fault", ErrMemory, len(m.data)/pageSize)
+		m.v.refused = fmt.Errorf("its memory was kept at %d pages by a fault", len(m.data)/pageSize)
 		return nil
 	case size > m.limit():
-		m.v.refused = fmt.Errorf("%w: asked for %d pages of memory, more than the limit of %d", ErrMemory, size/pageSize, m.limit()/pageSize)
+		m.v.refused = fmt.Errorf("asked for %d pages of memory, more than the limit of %d", size/pageSize, m.limit()/pageSize)
 		return nil
 	}
-	m.data = append(m.data, make([]byte, size-uint64(len(m.data)))...)
+	if size > uint64(cap(m.data)) {
+		grown := make([]byte, len(m.data), max(size, min(size+size/4, m.limit())))
+		copy(grown, m.data)
+		m.data = grown
+	}
+	m.data = m.data[:size] // zero: nothing has been there
 	return m.data
 }
 

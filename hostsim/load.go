@@ -49,7 +49,7 @@ func (h *Host) load(ctx context.Context) error {
 		cache, h.cache = own, own
 	}
 	h.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
-		WithCompilationCache(cache))
+		WithCompilationCache(cache).WithCloseOnContextDone(h.config.CallTimeout > 0))
 	compiled, err := h.runtime.CompileModule(ctx, h.config.Wasm)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrABI, err)
@@ -60,8 +60,14 @@ func (h *Host) load(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", ErrABI, problem)
 	}
 	h.abi = abiOf(names)
+	if problems := moduleProblems(compiled, h.abi); len(problems) > 0 {
+		return fmt.Errorf("%w: %s", ErrABI, strings.Join(problems, ", "))
+	}
+	if err := declaresTooMuch(compiled, h.config.MemoryLimitPages); err != nil {
+		return err
+	}
 	imports := importsOf(compiled)
-	if missing := h.config.Profile.lacks(imports); len(missing) > 0 {
+	if missing := append(h.config.Profile.lacks(imports), otherImports(h.config.Wasm)...); len(missing) > 0 {
 		return &ImportError{Profile: h.config.Profile.Name, Missing: missing}
 	}
 	return h.link(ctx, imports)

@@ -2,7 +2,7 @@ package hostsim
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -29,6 +29,7 @@ type vm struct {
 	host   *Host
 	worker int
 	ctx    *vmContext
+	timed  *vmContext // of the call that runs, with Config.CallTimeout
 	mod    api.Module
 	mem    api.Memory
 	rng    *rand.ChaCha8
@@ -76,35 +77,38 @@ func (h *Host) newVM(worker int, generation uint64) (*vm, error) {
 
 	v.phase = phaseStart
 	defer func() { v.phase = phaseRun }()
-	starting := &vmContext{Context: experimental.WithMemoryAllocator(context.Background(), &linearMemory{v: v}), vm: v}
+	ctx, done := v.limited()
+	starting := &vmContext{Context: experimental.WithMemoryAllocator(ctx.Context, &linearMemory{v: v}), vm: v}
 	mod, err := h.runtime.InstantiateModule(starting, h.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	done()
 	if err != nil {
-		return nil, fmt.Errorf("%w: instantiation: %w", ErrTrap, err)
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner // without wazero's words about the function's number
+		}
+		return nil, v.trapped("the start section", err)
 	}
 	v.mod, v.mem = mod, mod.Memory()
 	v.bind(h)
 	if err := v.runStart(); err != nil {
 		v.close()
-		return nil, fmt.Errorf("%w: start: %w", ErrTrap, err)
+		return nil, err
 	}
 	return v, nil
 }
 
 // runStart calls what initialises the module. Source: proxy-wasm-cpp-host, WasmBase::startVm.
 func (v *vm) runStart() error {
-	if v.initialize != nil {
-		if _, err := v.invoke(v.initialize); err != nil {
-			return err
-		}
-		if v.main == nil {
-			return nil
-		}
-		_, err := v.invoke(v.main, make([]uint64, v.main.params)...)
-		return err
+	steps := []*export{v.initialize, v.main}
+	if v.initialize == nil {
+		steps = []*export{v.start}
 	}
-	if v.start != nil {
-		_, err := v.invoke(v.start)
-		return err
+	for _, e := range steps {
+		if e == nil {
+			continue
+		}
+		if _, err := v.invoke(e, make([]uint64, e.params)...); err != nil {
+			return v.trapped(e.name, err)
+		}
 	}
 	return nil
 }
@@ -141,7 +145,13 @@ func (v *vm) invoke(e *export, args ...uint64) (uint64, error) {
 		defer func() { e.busy = false }()
 	}
 	copy(stack, args)
-	if err := fn.CallWithStack(v.ctx, stack); err != nil {
+	ctx := v.ctx
+	if v.host.config.CallTimeout > 0 {
+		limited, done := v.limited()
+		defer done()
+		ctx = limited
+	}
+	if err := fn.CallWithStack(ctx, stack); err != nil {
 		return 0, err
 	}
 	if e.results == 0 {
@@ -162,10 +172,7 @@ func (v *vm) callback(c *guestContext, e *export, args ...uint64) (uint64, error
 	result, err := v.invoke(e, args...)
 	v.current, v.effective = outerCurrent, outerEffective
 	if err != nil {
-		if v.refused != nil {
-			err = fmt.Errorf("%w: %w", v.refused, err)
-		}
-		v.die(fmt.Errorf("%w in %s on worker %d: %w", ErrTrap, e.name, v.worker, err))
+		v.die(v.trapped(e.name, err))
 		return 0, v.dead
 	}
 	return result, nil
