@@ -33,7 +33,12 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 		m.v.refused = fmt.Errorf("asked for %d pages of memory, more than the limit of %d", size/pageSize, m.limit()/pageSize)
 		return nil
 	}
-	m.data = append(m.data, make([]byte, size-uint64(len(m.data)))...)
+	if size > uint64(cap(m.data)) {
+		grown := make([]byte, len(m.data), max(size, min(size+size/4, m.limit())))
+		copy(grown, m.data)
+		m.data = grown
+	}
+	m.data = m.data[:size] // zero: nothing has been there
 	return m.data
 }
 

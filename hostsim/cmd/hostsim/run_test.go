@@ -58,12 +58,13 @@ func command(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// lacking is the smallest module that fails for one import only, env.no_such_call: header, one type, that import, and the
-// ABI marker and the allocator as exports of it.
+// lacking is the smallest module that fails for one import only, env.no_such_call: header, one type, that import, a memory,
+// and the ABI marker and the allocator as exports of the import.
 var lacking = []byte("\x00asm\x01\x00\x00\x00" +
 	"\x01\x06\x01`\x01\x7f\x01\x7f" +
 	"\x02\x14\x01\x03env\x0cno_such_call\x00\x00" +
-	"\x076\x02\x17proxy_abi_version_0_2_1\x00\x00\x18proxy_on_memory_allocate\x00\x00")
+	"\x05\x03\x01\x00\x01" +
+	"\x07?\x03\x17proxy_abi_version_0_2_1\x00\x00\x18proxy_on_memory_allocate\x00\x00\x06memory\x02\x00")
 
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
