@@ -86,6 +86,12 @@ type Config struct {
 	// by HTTPCall.Respond, now or later. It runs while the caller's worker is held, so it must not call into the Host. Nil
 	// means that there are no clusters.
 	HTTPCall func(*HTTPCall) bool
+	// GRPCCall carries out the plugin's own gRPC calls, as HTTPCall does for HTTP: it reports whether there is such a cluster,
+	// and has the call answered by GRPCCall.Respond, now or later. Nil means that there are no clusters.
+	GRPCCall func(*GRPCCall) bool
+	// ForeignFunctions are what the plugin may call by name, on top of EnvoyForeignFunctions, which they replace by name. A
+	// nil function takes one away.
+	ForeignFunctions map[string]ForeignFunction
 	// Properties are answered to every stream and to the plugin context, by path (see Path). A stream's own come first.
 	Properties map[string][]byte
 }

@@ -86,7 +86,7 @@ func Inspect(wasm []byte) (*Report, error) {
 	}
 	problem := exportProblem(names)
 	for _, p := range Profiles() {
-		missing := p.lacks(r.Imports)
+		missing := p.lacks(r.Imports, r.ABI)
 		if problem != "" {
 			missing = append(missing, problem)
 		}
