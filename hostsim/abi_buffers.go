@@ -3,8 +3,15 @@ package hostsim
 // Functions on byte buffers. Source: proxy-wasm-cpp-host, src/exports.cc, and Envoy's Buffer in
 // source/extensions/common/wasm/context.cc.
 
-// buffer finds what a host call reads. The half is nil for a buffer that the module cannot change.
-func (v *vm) buffer(kind uint64) (data []byte, body *half, st Status) {
+// writable is a buffer that the module may change while it is open.
+type writable interface {
+	open() bool
+	setView(data []byte)
+}
+
+// buffer finds what a host call reads. target is nil for a buffer that no module can change. Most of those that exist only
+// in their callbacks read as empty outside them, and only two are not found. Source: Envoy, Context::getBuffer.
+func (v *vm) buffer(kind uint64) (data []byte, target writable, st Status) {
 	k := bufferKind(uint32(kind))
 	if k > bufferKindMax {
 		return nil, nil, StatusBadArgument
@@ -13,30 +20,29 @@ func (v *vm) buffer(kind uint64) (data []byte, body *half, st Status) {
 	if c == nil {
 		return nil, nil, StatusNotFound
 	}
-	switch k {
-	case bufferVMConfig:
+	switch {
+	case k == bufferVMConfig:
 		return v.host.config.VMConfig, nil, StatusOK
-	case bufferPluginConfig:
-		// Only while vm_start or configure reads it.
-		if c.root.reading {
-			return c.root.config, nil, StatusOK
-		}
-	case bufferHTTPCall:
-		if c.root.answer != nil {
-			return c.root.answer.Body, nil, StatusOK
-		}
-	case bufferRequestBody:
-		if c.stream != nil {
-			return *c.stream.request.view(), &c.stream.request, StatusOK
-		}
-		return nil, nil, StatusOK
-	case bufferResponseBody:
-		if c.stream != nil {
-			return *c.stream.response.view(), &c.stream.response, StatusOK
-		}
-		return nil, nil, StatusOK
+	case k == bufferPluginConfig && c.root.reading && c.isRoot():
+		return c.root.config, nil, StatusOK
+	case k == bufferHTTPCall && c.root.answer != nil:
+		return c.root.answer.Body, nil, StatusOK
+	case k == bufferPluginConfig, k == bufferHTTPCall:
+		return nil, nil, StatusNotFound
+	case k == bufferCallData:
+		return v.callData, nil, StatusOK
+	case k == bufferGRPCReceive && c.root.grpcEvent != nil:
+		return c.root.grpcEvent.message, c.root.grpcEvent, StatusOK
+	case k == bufferRequestBody && c.stream != nil:
+		return *c.stream.request.view(), &c.stream.request, StatusOK
+	case k == bufferResponseBody && c.stream != nil:
+		return *c.stream.response.view(), &c.stream.response, StatusOK
+	case k == bufferDownstream && c.conn != nil:
+		return c.conn.down.view(), &c.conn.down, StatusOK
+	case k == bufferUpstream && c.conn != nil:
+		return c.conn.up.view(), &c.conn.up, StatusOK
 	}
-	return nil, nil, StatusNotFound
+	return nil, nil, StatusOK
 }
 
 func callGetBuffer(v *vm, a []uint64) Status {
@@ -63,7 +69,7 @@ func callGetBufferStatus(v *vm, a []uint64) Status {
 }
 
 func callSetBuffer(v *vm, a []uint64) Status {
-	current, body, st := v.buffer(a[0])
+	current, target, st := v.buffer(a[0])
 	if st != StatusOK {
 		return st
 	}
@@ -71,19 +77,19 @@ func callSetBuffer(v *vm, a []uint64) Status {
 	if !ok {
 		return StatusInvalidMemoryAccess
 	}
-	if body == nil || !body.bodyOpen {
+	if target == nil || !target.open() {
 		return StatusBadArgument
 	}
 	start, length, size := uint32(a[1]), uint32(a[2]), uint32(len(current))
 	switch {
 	case start == 0 && length == 0:
-		body.setView(concat(data, current))
+		target.setView(concat(data, current))
 	case start == 0 && length >= size:
-		body.setView(concat(data, nil))
+		target.setView(concat(data, nil))
 	case start == 0:
-		body.setView(concat(data, current[length:]))
+		target.setView(concat(data, current[length:]))
 	case start >= size:
-		body.setView(concat(current, data))
+		target.setView(concat(current, data))
 	default:
 		// Envoy writes at the front or the end, never in between.
 		return StatusBadArgument

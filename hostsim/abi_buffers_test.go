@@ -33,7 +33,7 @@ func TestBufferBytes(t *testing.T) {
 		buf 0 2 3 = 0 234
 		buf 0 5 0xffffffff = 0 56789
 		buf 0 99 5 = 0
-		buf 5 0 9 = 1
+		buf 5 0 9 = 0
 		buf 9 0 9 = 2
 		bufstat 0 = 0 10
 		buf 0 0 9 = 0`)

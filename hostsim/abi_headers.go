@@ -39,8 +39,15 @@ func (v *vm) headerMap(kind uint64, write bool) (*Headers, Status) {
 // callMap finds a map of the answer to a call-out, which only the callback about it may read.
 func (v *vm) callMap(kind MapKind) *Headers {
 	c := v.target()
+	if c == nil {
+		return nil
+	}
+	if e := c.root.grpcEvent; e != nil && e.kind == grpcInitial && kind == mapGRPCInitial ||
+		e != nil && e.kind == grpcTrailing && kind == mapGRPCTrailing {
+		return &e.headers
+	}
 	switch {
-	case c == nil || c.root.answer == nil:
+	case c.root.answer == nil:
 	case kind == mapHTTPCallHeaders:
 		return &c.root.answer.Headers
 	case kind == mapHTTPCallTrailers && len(c.root.answer.Trailers) > 0:
@@ -81,12 +88,14 @@ func callGetHeader(v *vm, a []uint64) Status {
 		return StatusInvalidMemoryAccess
 	}
 	m, st := v.headerMap(a[0], false)
-	if st != StatusOK {
-		return st
+	i := -1
+	if st == StatusOK {
+		i = m.index(name)
 	}
-	i := m.index(name)
 	switch {
-	case i < 0 && v.host.abi == "0.1.0": // the first ABI had no answer for "absent"
+	case st != StatusOK && st != StatusNotFound:
+		return st
+	case i < 0 && v.host.abi == abi010: // the first ABI had no answer for "absent"
 		return give(v, "", a[3], a[4])
 	case i < 0:
 		return StatusNotFound

@@ -58,7 +58,7 @@ func callSetEffectiveContext(v *vm, a []uint64) Status {
 // deletes it right after done, whatever that answered (source/extensions/common/wasm/context.cc, onDestroy).
 func callDone(v *vm, _ []uint64) Status {
 	c := v.target()
-	if c == nil || c.stream != nil || !c.root.waiting {
+	if c == nil || !c.isRoot() || !c.root.waiting {
 		return StatusNotFound
 	}
 	c.root.waiting = false
@@ -66,12 +66,13 @@ func callDone(v *vm, _ []uint64) Status {
 	return StatusOK
 }
 
+// callGetConfiguration answers the plugin configuration while that is read, and at any other time the virtual machine's.
+// Source: Envoy, Context::getConfiguration.
 func callGetConfiguration(v *vm, a []uint64) Status {
-	c := v.target()
-	if c == nil || !c.root.reading {
-		return StatusNotFound
+	if c := v.target(); c != nil && c.root.reading && c.isRoot() {
+		return give(v, c.root.config, a[0], a[1])
 	}
-	return give(v, c.root.config, a[0], a[1])
+	return give(v, v.host.config.VMConfig, a[0], a[1])
 }
 
 func callPthreadEqual(_ *vm, a []uint64) uint32 {
@@ -82,3 +83,17 @@ func callPthreadEqual(_ *vm, a []uint64) uint32 {
 }
 
 func callNotifyMemoryGrowth(*vm, []uint64) uint32 { return 0 }
+
+// callGetStatus answers about the last call-out: 11 and "reset" after an HTTP call that was reset, the gRPC status and
+// message after a gRPC call that was closed. The message is there only during the callback that tells of it, the number
+// until the next such callback. Source: Envoy, Context::onHttpCallFailure and onGrpcCloseWrapper.
+func callGetStatus(v *vm, a []uint64) Status {
+	c := v.target()
+	if c == nil {
+		return StatusBadArgument
+	}
+	if !v.putU32(a[0], c.root.status) {
+		return StatusInvalidMemoryAccess
+	}
+	return give(v, c.root.statusMessage, a[1], a[2])
+}

@@ -51,6 +51,9 @@ func callContinueStream(v *vm, a []uint64) Status {
 	case streamResponse:
 		return v.continueStream(actionContinueResponse)
 	case streamDownstream:
+		if c := v.conn(); c != nil {
+			v.postpone(action{kind: actionDo, do: c.resume})
+		}
 		return StatusOK
 	case streamUpstream:
 		return StatusUnimplemented
@@ -78,6 +81,10 @@ func callCloseStream(v *vm, a []uint64) Status {
 		}
 		return StatusOK
 	case streamDownstream, streamUpstream:
+		// Both close the client's connection. Source: Envoy, Context::closeStream.
+		if c := v.conn(); c != nil {
+			v.postpone(action{kind: actionDo, do: func() { _ = c.close(CloseLocal) }})
+		}
 		return StatusOK
 	}
 	return StatusBadArgument

@@ -9,6 +9,7 @@ const (
 	actionReply
 	actionReset
 	actionRemoveRoot
+	actionDo
 )
 
 type action struct {
@@ -16,6 +17,7 @@ type action struct {
 	stream *Stream
 	reply  *LocalReply
 	root   *root
+	do     func()
 }
 
 // postpone queues an action until the callback has returned and its answer has been acted on.
@@ -40,6 +42,9 @@ func (v *vm) act(a action) {
 	switch a.kind {
 	case actionRemoveRoot:
 		v.removeRoot(a.root)
+		return
+	case actionDo:
+		a.do()
 		return
 	case actionContinueRequest:
 		a.stream.request.resume()

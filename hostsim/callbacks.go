@@ -22,6 +22,12 @@ type callbacks struct {
 	responseHeaders, responseBody, responseTrailers *export
 	log, done, remove                               *export
 	httpCallResponse                                *export
+	requestMetadata, responseMetadata               *export
+	queueReady, foreignFunction                     *export
+	grpcInitial, grpcReceive, grpcTrailing          *export
+	grpcClose                                       *export
+	newConnection, downstreamData, upstreamData     *export
+	downstreamClose, upstreamClose                  *export
 }
 
 // bind looks up the module's exports.
@@ -50,6 +56,16 @@ func (v *vm) bind(h *Host) {
 		responseTrailers: find("proxy_on_response_trailers"),
 		log:              find("proxy_on_log"), done: find("proxy_on_done"), remove: find("proxy_on_delete"),
 		httpCallResponse: find("proxy_on_http_call_response"),
+		requestMetadata:  find("proxy_on_request_metadata"), responseMetadata: find("proxy_on_response_metadata"),
+		queueReady:  find("proxy_on_queue_ready"),
+		grpcInitial: find("proxy_on_grpc_receive_initial_metadata"), grpcReceive: find("proxy_on_grpc_receive"),
+		grpcTrailing: find("proxy_on_grpc_receive_trailing_metadata"), grpcClose: find("proxy_on_grpc_close"),
+		newConnection:  find("proxy_on_new_connection"),
+		downstreamData: find("proxy_on_downstream_data"), upstreamData: find("proxy_on_upstream_data"),
+		downstreamClose: find("proxy_on_downstream_connection_close"), upstreamClose: find("proxy_on_upstream_connection_close"),
+	}
+	if h.abi != abi010 { // a module of the first ABI is not told. Source: proxy-wasm-cpp-host, WasmBase::getFunctions
+		v.foreignFunction = find("proxy_on_foreign_function")
 	}
 	v.allocator = find("malloc", "proxy_on_memory_allocate")
 }

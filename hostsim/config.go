@@ -94,6 +94,12 @@ type Config struct {
 	HTTPCall func(*HTTPCall) bool
 	// Faults are in force from the first start on, until Host.InjectFaults.
 	Faults []Fault
+	// GRPCCall carries out the plugin's own gRPC calls, as HTTPCall does for HTTP: it reports whether there is such a cluster,
+	// and has the call answered by GRPCCall.Respond, now or later. Nil means that there are no clusters.
+	GRPCCall func(*GRPCCall) bool
+	// ForeignFunctions are what the plugin may call by name, on top of EnvoyForeignFunctions, which they replace by name. A
+	// nil function takes one away.
+	ForeignFunctions map[string]ForeignFunction
 	// Properties are answered to every stream and to the plugin context, by path (see Path). A stream's own come first.
 	Properties map[string][]byte
 }

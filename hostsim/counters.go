@@ -6,7 +6,7 @@ type Counters struct {
 	Callbacks map[string]uint64
 	// HostCalls counts calls from the module by import name, such as env.proxy_log.
 	HostCalls map[string]uint64
-	// Unimplemented counts those host calls that hostsim does not have and answered UNIMPLEMENTED, by name.
+	// Unimplemented counts those host calls that no gateway has: a profile that links anything answers them UNIMPLEMENTED.
 	Unimplemented map[string]uint64
 }
 

@@ -1,6 +1,6 @@
 // Package hostsim runs a proxy-wasm module the way Envoy does, without Envoy: one virtual machine per worker thread and
 // one on the main thread, shared data with Envoy's compare-and-swap rules, timers on a clock that the caller moves, and
-// HTTP streams whose callbacks come in Envoy's order. It serves tests of any plugin in any language and the embedded
+// streams whose callbacks come in Envoy's order. It serves tests of any plugin in any language and the embedded
 // gateway of the hostsim command.
 //
 // A [Host] is one plugin in one proxy. A [Worker] is one of its virtual machines. A [Stream] is one HTTP request and its
@@ -11,8 +11,9 @@
 // lets a test act between a worker's read and its write. Host.InjectFaults makes host functions and callbacks fail.
 // A crash ends a virtual machine as it does in Envoy, with the same failure policies. Two runs with the same module, configuration, seed and calls leave the same memory behind.
 //
-// gRPC call-outs, shared queues and foreign functions are not there yet: they link, answer UNIMPLEMENTED and are
-// counted by name in Counters.
+// Beyond HTTP, a [Connection] is a TCP connection with the plugin as a network filter; Config.HTTPCall and Config.GRPCCall
+// carry out the plugin's own requests; a [SharedQueue] leads from one plugin to another; Config.ForeignFunctions offers
+// functions beyond the specification. Every function of ABI 0.2.1, 0.2.0 and 0.1.0 is there.
 //
 // What the host does and refuses follows a [Profile], by default Envoy 1.40. Behaviour that surprises carries its source
 // beside the code: the proxy-wasm specification 0.2.1, proxy-wasm-cpp-host, Envoy, or a run on the real one.

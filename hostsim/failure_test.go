@@ -158,13 +158,19 @@ func TestAddressesOutsideMemory(t *testing.T) {
 	p.results("badptr = 6")
 }
 
-// A function that hostsim lacks says so and is counted.
+// A function that no gateway has says so, under a profile that links it, and is counted.
 func TestUnimplementedIsCounted(t *testing.T) {
-	p := newProbe(t, "request_headers queue q")
-	p.pass()
-	p.pass()
-	p.results("queue q = 12\nqueue q = 12")
-	if got := p.Counters().Unimplemented; len(got) != 1 || got["env.proxy_register_shared_queue"] != 2 {
+	m := minimal()
+	m.imports = []wasmImport{{module: "env", name: "proxy_dream", params: []api.ValueType{i32}, results: []api.ValueType{i32}}}
+	// if the answer is not 12, trap
+	body := []byte{0x41, 0, 0x10, 0, 0x41, 12, 0x47, 0x04, 0x40, 0x00, 0x0b}
+	m.funcs = append(m.funcs, wasmFunc{name: "proxy_on_log", params: []api.ValueType{i32}, body: body})
+	h, err := New(context.Background(), Config{Wasm: m.bytes(), Profile: Permissive()})
+	ok(t, err)
+	defer h.Close()
+	ok(t, h.Worker(0).NewStream().End(EndNormal))
+	ok(t, h.Worker(0).NewStream().End(EndNormal))
+	if got := h.Counters().Unimplemented; len(got) != 1 || got["env.proxy_dream"] != 2 {
 		t.Errorf("unimplemented %v", got)
 	}
 }

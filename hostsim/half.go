@@ -50,6 +50,8 @@ type half struct {
 	buffered []byte // held back with the plugin's knowledge
 	held     []byte // arrived in stoppedAll
 
+	heldMetadata []int // sizes of METADATA frames that arrived in stoppedAll
+
 	headersOut bool
 	out        Step
 	endOut     bool
@@ -64,6 +66,8 @@ func (d *half) view() *[]byte {
 }
 
 func (d *half) setView(data []byte) { *d.view() = data }
+
+func (d *half) open() bool { return d.bodyOpen }
 
 // shut ends the plugin's access to this direction's headers, body and trailers.
 func (d *half) shut() { d.headersOpen, d.trailersOpen, d.bodyOpen = false, false, false }
@@ -251,9 +255,9 @@ func (d *half) resumeAll() {
 	if d.atEnd {
 		return
 	}
-	var err error
+	err := d.resumeMetadata()
 	endInData := complete && !d.hasTrailers
-	if len(held) > 0 || endInData {
+	if err == nil && (len(held) > 0 || endInData) {
 		err = d.deliverData(held, endInData)
 	}
 	if err == nil && complete && d.hasTrailers && d.stream.local == nil {

@@ -26,6 +26,7 @@ type Host struct {
 	bindings   []*binding
 
 	shared  *SharedSpace
+	foreign map[string]ForeignFunction
 	metrics registry
 	logs    logbook
 
@@ -60,6 +61,7 @@ func New(ctx context.Context, c Config) (*Host, error) {
 		h.properties[wirePath(path)] = value
 	}
 	h.shared = c.SharedData.Space(c.VMID)
+	h.foreign = c.foreignFunctions()
 	h.metrics.stats = map[statKey]*stat{}
 	h.logs = logbook{limit: c.LogLimit, sink: c.Log}
 	h.plugin.Store(&c.PluginConfig)
@@ -77,12 +79,12 @@ func New(ctx context.Context, c Config) (*Host, error) {
 
 // start tries the configuration in a canary and then gives every thread its virtual machine.
 func (h *Host) start() error {
-	if err := h.try(h.config.PluginConfig); err != nil {
-		return err
-	}
 	h.main = &Worker{host: h, index: MainThread}
 	for i := range h.config.Workers {
 		h.workers = append(h.workers, &Worker{host: h, index: i})
+	}
+	if err := h.try(h.config.PluginConfig); err != nil {
+		return err
 	}
 	for _, w := range h.threads() {
 		if err := w.boot(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tetratelabs/wazero/api"
 )
@@ -40,7 +41,9 @@ type hostFunc struct {
 	// params has one letter a parameter: i for i32, I for i64. The result is an i32 unless void.
 	params string
 	void   bool
-	// call runs it. Nil means that hostsim does not have it yet and answers UNIMPLEMENTED.
+	// abis are the ABI versions that have it, "" for all.
+	abis string
+	// call runs it. Nil means that no gateway has it: under a profile that links anything it answers UNIMPLEMENTED.
 	call func(v *vm, args []uint64) uint32
 }
 
@@ -64,12 +67,25 @@ func status(f func(v *vm, a []uint64) Status) func(*vm, []uint64) uint32 {
 	return func(v *vm, a []uint64) uint32 { return uint32(f(v, a)) }
 }
 
-// envFuncs lists the functions of ABI 0.2.1, those that only 0.1.0 and 0.2.0 have, and two of the C++ runtime. Names and
+// The versions of functions that not every ABI has. Source: proxy-wasm-cpp-host, WasmBase::registerCallbacks.
+const (
+	abi010  = "0.1.0"
+	abi02x  = "0.2.0 0.2.1"
+	abi021  = "0.2.1"
+	abiEach = ""
+)
+
+// in says whether ABI version has the function.
+func (f *hostFunc) in(version string) bool {
+	return f.abis == abiEach || strings.Contains(f.abis, version)
+}
+
+// envFuncs lists the functions of ABI 0.2.1, those that only earlier ones have, and two of the C++ runtime. Names and
 // parameters: proxy-wasm specification 0.2.1 and proxy-wasm-cpp-host, include/proxy-wasm/exports.h.
 var envFuncs = []hostFunc{
 	{name: "proxy_log", params: "iii", call: status(callLog)},
-	{name: "proxy_get_log_level", params: "i", call: status(callGetLogLevel)},
-	{name: "proxy_get_status", params: "iii"},
+	{name: "proxy_get_log_level", params: "i", abis: abi021, call: status(callGetLogLevel)},
+	{name: "proxy_get_status", params: "iii", call: status(callGetStatus)},
 	{name: "proxy_get_current_time_nanoseconds", params: "i", call: status(callGetTime)},
 	{name: "proxy_set_tick_period_milliseconds", params: "i", call: status(callSetTickPeriod)},
 	{name: "proxy_set_effective_context", params: "i", call: status(callSetEffectiveContext)},
@@ -91,15 +107,15 @@ var envFuncs = []hostFunc{
 	{name: "proxy_set_buffer_bytes", params: "iiiii", call: status(callSetBuffer)},
 
 	{name: "proxy_send_local_response", params: "iiiiiiii", call: status(callSendLocalResponse)},
-	{name: "proxy_continue_stream", params: "i", call: status(callContinueStream)},
-	{name: "proxy_close_stream", params: "i", call: status(callCloseStream)},
+	{name: "proxy_continue_stream", params: "i", abis: abi02x, call: status(callContinueStream)},
+	{name: "proxy_close_stream", params: "i", abis: abi02x, call: status(callCloseStream)},
 
 	{name: "proxy_get_shared_data", params: "iiiii", call: status(callGetSharedData)},
 	{name: "proxy_set_shared_data", params: "iiiii", call: status(callSetSharedData)},
-	{name: "proxy_register_shared_queue", params: "iii"},
-	{name: "proxy_resolve_shared_queue", params: "iiiii"},
-	{name: "proxy_dequeue_shared_queue", params: "iii"},
-	{name: "proxy_enqueue_shared_queue", params: "iii"},
+	{name: "proxy_register_shared_queue", params: "iii", call: status(callRegisterQueue)},
+	{name: "proxy_resolve_shared_queue", params: "iiiii", call: status(callResolveQueue)},
+	{name: "proxy_dequeue_shared_queue", params: "iii", call: status(callDequeue)},
+	{name: "proxy_enqueue_shared_queue", params: "iii", call: status(callEnqueue)},
 
 	{name: "proxy_define_metric", params: "iiii", call: status(callDefineMetric)},
 	{name: "proxy_increment_metric", params: "iI", call: status(callIncrementMetric)},
@@ -107,17 +123,17 @@ var envFuncs = []hostFunc{
 	{name: "proxy_get_metric", params: "ii", call: status(callGetMetric)},
 
 	{name: "proxy_http_call", params: "iiiiiiiiii", call: status(callHTTPCall)},
-	{name: "proxy_grpc_call", params: "iiiiiiiiiiii"},
-	{name: "proxy_grpc_stream", params: "iiiiiiiii"},
-	{name: "proxy_grpc_send", params: "iiii"},
-	{name: "proxy_grpc_cancel", params: "i"},
-	{name: "proxy_grpc_close", params: "i"},
-	{name: "proxy_call_foreign_function", params: "iiiiii"},
+	{name: "proxy_grpc_call", params: "iiiiiiiiiiii", call: status(callGRPCCall)},
+	{name: "proxy_grpc_stream", params: "iiiiiiiii", call: status(callGRPCStream)},
+	{name: "proxy_grpc_send", params: "iiii", call: status(callGRPCSend)},
+	{name: "proxy_grpc_cancel", params: "i", call: status(callGRPCCancel)},
+	{name: "proxy_grpc_close", params: "i", call: status(callGRPCClose)},
+	{name: "proxy_call_foreign_function", params: "iiiiii", call: status(callForeignFunction)},
 
-	{name: "proxy_get_configuration", params: "ii", call: status(callGetConfiguration)},
-	{name: "proxy_continue_request", call: status(callContinueRequest)},
-	{name: "proxy_continue_response", call: status(callContinueResponse)},
-	{name: "proxy_clear_route_cache", call: status(callClearRouteCache)},
+	{name: "proxy_get_configuration", params: "ii", abis: abi010, call: status(callGetConfiguration)},
+	{name: "proxy_continue_request", abis: abi010, call: status(callContinueRequest)},
+	{name: "proxy_continue_response", abis: abi010, call: status(callContinueResponse)},
+	{name: "proxy_clear_route_cache", abis: abi010, call: status(callClearRouteCache)},
 
 	{name: "pthread_equal", params: "ii", call: callPthreadEqual},
 	{name: "emscripten_notify_memory_growth", params: "i", void: true, call: callNotifyMemoryGrowth},
@@ -194,7 +210,7 @@ func (b *binding) run(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = uint64(b.fn.call(v, stack))
 }
 
-// runUnimplemented answers for a function that hostsim does not have.
+// runUnimplemented answers for a function that no gateway has, under a profile that links anything.
 func (b *binding) runUnimplemented(ctx context.Context, _ api.Module, stack []uint64) {
 	v := ctx.(*vmContext).vm
 	v.hostCalls[b.index]++

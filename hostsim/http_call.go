@@ -101,17 +101,30 @@ func callHTTPCall(v *vm, a []uint64) Status {
 	if !v.host.config.HTTPCall(c) {
 		return StatusBadArgument
 	}
-	v.lastCall += httpCallStep
-	c.id = v.lastCall
+	c.id = v.nextCallout(calloutHTTP)
 	target.root.calls = append(target.root.calls, c)
 	v.host.wakeTicker()
 	v.putU32(a[9], c.id)
 	return StatusOK
 }
 
-// httpCallStep is the distance between the ids of HTTP calls: those between belong to gRPC. Source: proxy-wasm-cpp-host,
-// WasmBase::nextHttpCallId.
-const httpCallStep = 4
+// calloutKind is a kind of call-out. The ids of each kind are 4 apart and tell the kind by their two low bits. Source:
+// proxy-wasm-cpp-host, WasmBase::CalloutType.
+type calloutKind uint32
+
+const (
+	calloutHTTP calloutKind = iota
+	calloutGRPC
+	calloutGRPCStream
+	calloutKinds
+)
+
+func (v *vm) nextCallout(kind calloutKind) uint32 {
+	v.lastCall[kind] += uint32(calloutKinds) + 1
+	return v.lastCall[kind] | uint32(kind)
+}
+
+func kindOfCallout(id uint32) calloutKind { return calloutKind(id & uint32(calloutKinds)) }
 
 // nextCall finds the call whose answer comes first, or nil; of several at one time the one that was made first.
 func (v *vm) nextCall() (r *root, c *HTTPCall, due *dueResponse) {
@@ -136,11 +149,12 @@ func (v *vm) deliverCall(r *root, c *HTTPCall, answer *HTTPResponse) {
 	}
 	if len(answer.Headers) == 0 {
 		answer = &HTTPResponse{}
+		r.status, r.statusMessage = uint32(StatusBrokenConnection), "reset"
 	} else {
 		r.answer = answer
 	}
 	_, _ = v.callback(&r.guestContext, v.httpCallResponse, uint64(r.id), uint64(c.id), uint64(len(answer.Headers)),
 		uint64(len(answer.Body)), uint64(len(answer.Trailers)))
-	r.answer = nil
+	r.answer, r.statusMessage = nil, ""
 	v.settle()
 }

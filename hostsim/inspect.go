@@ -90,7 +90,7 @@ func Inspect(wasm []byte) (*Report, error) {
 		others = append(others, err.Error())
 	}
 	for _, p := range Profiles() {
-		missing := p.lacks(r.Imports)
+		missing := p.lacks(r.Imports, r.ABI)
 		if problem != "" {
 			missing = append(missing, problem)
 		}

@@ -27,11 +27,12 @@ func (e *ImportError) Error() string {
 // Unwrap returns ErrImports.
 func (e *ImportError) Unwrap() error { return ErrImports }
 
-// abiMarkers are the exports that name an ABI version, with the version.
-var abiMarkers = map[string]string{
-	"proxy_abi_version_0_1_0": "0.1.0",
-	"proxy_abi_version_0_2_0": "0.2.0",
-	"proxy_abi_version_0_2_1": "0.2.1",
+// abiMarkers are the exports that name an ABI version, with the version. A module should have one; of several the newest
+// counts here, where Envoy takes the one that the module lists first.
+var abiMarkers = [...][2]string{
+	{"proxy_abi_version_0_2_1", "0.2.1"},
+	{"proxy_abi_version_0_2_0", "0.2.0"},
+	{"proxy_abi_version_0_1_0", "0.1.0"},
 }
 
 // memoryCache keeps compiled code for the life of the process, for hosts without a directory: tests make many hosts of
@@ -67,14 +68,14 @@ func (h *Host) load(ctx context.Context) error {
 		return err
 	}
 	imports := importsOf(compiled)
-	if missing := append(h.config.Profile.lacks(imports), otherImports(h.config.Wasm)...); len(missing) > 0 {
+	if missing := append(h.config.Profile.lacks(imports, h.abi), otherImports(h.config.Wasm)...); len(missing) > 0 {
 		return &ImportError{Profile: h.config.Profile.Name, Missing: missing}
 	}
 	return h.link(ctx, imports)
 }
 
-// lacks names what stands in the way of linking imports.
-func (p Profile) lacks(imports []Import) []string {
+// lacks names what stands in the way of linking imports of a module of that ABI version, "" if it names none.
+func (p Profile) lacks(imports []Import, abi string) []string {
 	var missing []string
 	for _, im := range imports {
 		fn := findHostFunc(im.Module, im.Name)
@@ -84,6 +85,9 @@ func (p Profile) lacks(imports []Import) []string {
 			if !p.AnyImport {
 				missing = append(missing, im.Module+"."+im.Name)
 			}
+		case abi != "" && !fn.in(abi) && !p.AnyImport:
+			missing = append(missing, fmt.Sprintf("%s.%s (a module of ABI %s cannot have it, only one of %s)", im.Module, im.Name, abi,
+				strings.ReplaceAll(fn.abis, " ", " or ")))
 		case !im.matches(fn):
 			missing = append(missing, fmt.Sprintf("%s.%s as %s (it is %s)", im.Module, im.Name, im.Signature, signatureOf(fn)))
 		}
@@ -140,9 +144,9 @@ func exportProblem(names map[string]bool) string {
 }
 
 func abiOf(names map[string]bool) string {
-	for marker, version := range abiMarkers {
-		if names[marker] {
-			return version
+	for _, m := range abiMarkers {
+		if names[m[0]] {
+			return m[1]
 		}
 	}
 	return ""

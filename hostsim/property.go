@@ -67,6 +67,11 @@ func callGetProperty(v *vm, a []uint64) Status {
 			return give(v, value, a[2], a[3])
 		}
 	}
+	if n := c.conn; n != nil {
+		if value, ok := n.property(string(path)); ok {
+			return give(v, value, a[2], a[3])
+		}
+	}
 	if value, ok := v.host.properties[string(path)]; ok {
 		return give(v, value, a[2], a[3])
 	}
@@ -86,6 +91,10 @@ func callSetProperty(v *vm, a []uint64) Status {
 	value, ok2 := v.read(a[2], a[3])
 	if !ok1 || !ok2 {
 		return StatusInvalidMemoryAccess
+	}
+	if n := v.conn(); n != nil {
+		n.setFilterState(string(path), value)
+		return StatusOK
 	}
 	s := v.stream()
 	if s == nil {

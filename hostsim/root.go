@@ -19,6 +19,12 @@ type root struct {
 	calls  []*HTTPCall   // under way
 	answer *HTTPResponse // the one that a callback is being told of
 
+	grpcCalls []*GRPCCall // under way
+	grpcEvent *grpcEvent  // the one that a callback is being told of
+
+	status        uint32 // what proxy_get_status answers
+	statusMessage string // only during the callback that it is about
+
 	period time.Duration
 	next   time.Duration // monotonic time of the next tick, where period is not 0
 }
@@ -31,6 +37,7 @@ func (v *vm) addRoot(config []byte) error {
 	r.root = r
 	v.newContext(&r.guestContext)
 	if err := v.startRoot(r); err != nil {
+		r.dropGRPC()
 		delete(v.contexts, r.id)
 		return err
 	}
@@ -39,14 +46,18 @@ func (v *vm) addRoot(config []byte) error {
 }
 
 func (v *vm) startRoot(r *root) error {
+	// Not while vm_start runs. Source: proxy-wasm-cpp-host, ContextBase::onStart.
 	r.reading = true
-	defer func() { r.reading = false }()
-	if err := v.tellCreate(&r.guestContext, 0); err != nil {
+	err := v.tellCreate(&r.guestContext, 0)
+	r.reading = false
+	if err != nil {
 		return err
 	}
 	if ok, err := v.ask(r, v.vmStart, len(v.host.config.VMConfig)); err != nil || !ok {
 		return refused("proxy_on_vm_start", err)
 	}
+	r.reading = true
+	defer func() { r.reading = false }()
 	if ok, err := v.ask(r, v.configure, len(r.config)); err != nil || !ok {
 		return refused("proxy_on_configure", err)
 	}
@@ -157,6 +168,7 @@ func (v *vm) removeRoot(r *root) {
 	if v.remove != nil {
 		_, _ = v.callback(&r.guestContext, v.remove, uint64(r.id))
 	}
+	r.dropGRPC()
 	delete(v.contexts, r.id)
 	v.roots = slices.DeleteFunc(v.roots, func(x *root) bool { return x == r })
 }

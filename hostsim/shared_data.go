@@ -6,14 +6,15 @@ import (
 	"sync"
 )
 
-// SharedData is the key-value store that all virtual machines of a process share, a namespace per vm_id. It has Envoy's
-// rules: one counter numbers every write of the whole process and skips 0; a write to a key that exists fails with
+// SharedData is the key-value store that all virtual machines of a process share, a namespace per vm_id, and their shared
+// queues (see SharedQueue). The store has Envoy's rules: one counter numbers every write of the whole process and skips 0; a write to a key that exists fails with
 // StatusCASMismatch when its cas is neither 0 nor the key's number; a write to an absent key always succeeds, whatever
 // its cas; nothing is ever deleted. Safe for concurrent use. Source: proxy-wasm-cpp-host, src/shared_data.cc.
 type SharedData struct {
 	mu     sync.Mutex
 	spaces map[string]*SharedSpace
 	cas    uint32
+	queues queues
 }
 
 // NewSharedData returns an empty store.
@@ -25,7 +26,7 @@ func (d *SharedData) Space(vmID string) *SharedSpace {
 	defer d.mu.Unlock()
 	s := d.spaces[vmID]
 	if s == nil {
-		s = &SharedSpace{data: d, entries: map[string]sharedEntry{}}
+		s = &SharedSpace{data: d, vmID: vmID, entries: map[string]sharedEntry{}}
 		d.spaces[vmID] = s
 	}
 	return s
@@ -42,6 +43,7 @@ func (d *SharedData) nextCAS() uint32 {
 // SharedSpace is one vm_id's part of a SharedData. Safe for concurrent use.
 type SharedSpace struct {
 	data    *SharedData
+	vmID    string
 	entries map[string]sharedEntry
 	bytes   int
 }

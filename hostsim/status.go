@@ -42,8 +42,10 @@ const (
 	MapResponseTrailers MapKind = 3
 )
 
-// The kinds from 4 to 7 belong to call-outs, 4 and 5 to those of gRPC; the specification ends there.
+// The kinds from 4 to 7 belong to call-outs; the specification ends there.
 const (
+	mapGRPCInitial      MapKind = 4
+	mapGRPCTrailing     MapKind = 5
 	mapHTTPCallHeaders  MapKind = 6
 	mapHTTPCallTrailers MapKind = 7
 	mapKindMax          MapKind = 7
@@ -55,8 +57,12 @@ type bufferKind uint32
 const (
 	bufferRequestBody  bufferKind = 0
 	bufferResponseBody bufferKind = 1
+	bufferDownstream   bufferKind = 2
+	bufferUpstream     bufferKind = 3
 	bufferHTTPCall     bufferKind = 4
+	bufferGRPCReceive  bufferKind = 5
 	bufferVMConfig     bufferKind = 6
 	bufferPluginConfig bufferKind = 7
+	bufferCallData     bufferKind = 8
 	bufferKindMax      bufferKind = 8
 )

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Advance moves the virtual clock on by d and runs what falls due on the way, ticks and answers to call-outs, each at its
-// own time: those of one moment in the order main thread, worker 0, worker 1 and so on, a worker's answers before its
-// tick. Advance(0) runs what is due now. It panics on a clock other than *VirtualClock.
+// Advance moves the virtual clock on by d and runs what falls due on the way, messages in shared queues, answers to
+// call-outs and ticks, each at its own time: those of one moment in the order main thread, worker 0, worker 1 and so on, a
+// worker's messages first and its tick last. Advance(0) runs what is due now. It panics on a clock other than *VirtualClock.
 func (h *Host) Advance(d time.Duration) {
 	clock, ok := h.clock.(*VirtualClock)
 	if !ok {
@@ -51,8 +51,8 @@ func (h *Host) firstEvent() (first *Worker, at time.Duration) {
 	return first, at
 }
 
-// RunTicks fires ticks and delivers answers as the clock passes them until ctx ends, then returns ctx's error. It is the real clock's
-// counterpart of Advance.
+// RunTicks fires ticks and delivers messages and answers as the clock passes them until ctx ends, then returns ctx's error.
+// It is the real clock's counterpart of Advance.
 func (h *Host) RunTicks(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -21,8 +21,12 @@ type vmContext struct {
 type guestContext struct {
 	id     uint32
 	root   *root
-	stream *Stream // nil for the plugin's own context
+	stream *Stream     // nil for all but HTTP streams
+	conn   *Connection // nil for all but connections
 }
+
+// isRoot is true for a plugin's own context.
+func (c *guestContext) isRoot() bool { return c == &c.root.guestContext }
 
 // vm is one instance of the module. Its worker's lock guards it.
 type vm struct {
@@ -47,7 +51,8 @@ type vm struct {
 	roots     []*root // the last one is in force
 	pending   []action
 	settling  bool
-	lastCall  uint32     // id of the last call-out
+	lastCall  [3]uint32  // id of the last call-out, by calloutKind; 0 before the first
+	callData  []byte     // the argument of proxy_on_foreign_function, during it
 	stopped   bool       // a local reply overrides the answer of the callback that sent it
 	stats     [3][]*stat // by metric type, in order of definition
 
@@ -114,6 +119,9 @@ func (v *vm) runStart() error {
 }
 
 func (v *vm) close() {
+	for _, r := range v.roots {
+		r.dropGRPC()
+	}
 	if v.mod != nil {
 		v.lastMemory = v.memory()
 		_ = v.mod.Close(v.ctx)
@@ -188,6 +196,9 @@ func (v *vm) die(err error) {
 		if c.stream != nil {
 			c.stream.wakeUp() // to learn that it has failed
 		}
+		if c.conn != nil {
+			c.conn.wakeUp()
+		}
 	}
 	v.close()
 }
@@ -204,6 +215,14 @@ func (v *vm) target() *guestContext {
 func (v *vm) stream() *Stream {
 	if c := v.target(); c != nil {
 		return c.stream
+	}
+	return nil
+}
+
+// conn is the connection that a host call is about, or nil.
+func (v *vm) conn() *Connection {
+	if c := v.target(); c != nil {
+		return c.conn
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ type Worker struct {
 	host  *Host
 	index int
 
+	mail mailbox // has its own lock
+
 	mu         sync.Mutex
 	vm         *vm
 	open       int
@@ -22,7 +24,7 @@ type Worker struct {
 // Index is the worker's number, or MainThread.
 func (w *Worker) Index() int { return w.index }
 
-// OpenStreams is the number of streams begun and not yet ended.
+// OpenStreams is the number of streams and connections begun and not yet ended.
 func (w *Worker) OpenStreams() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,17 +94,41 @@ func (w *Worker) Counters() Counters {
 	return c
 }
 
-// runEvent runs the worker's first event, if it falls at or before now: the answer to a call-out, or a tick.
+// event is something that falls due on a worker's virtual machine.
+type event struct {
+	at  time.Duration // monotonic
+	run func()
+}
+
+// firstEvent is the worker's first event. Of several at one time it is a message in a queue, then an answer to an HTTP
+// call, then to a gRPC call, then a tick. Messages for a thread whose virtual machine is dead are lost, as in Envoy.
+func (w *Worker) firstEvent() (first event, ok bool) {
+	take := func(at time.Duration, run func()) {
+		if !ok || at < first.at {
+			first, ok = event{at: at, run: run}, true
+		}
+	}
+	if n, found := w.mail.first(); found {
+		take(n.at, func() { w.mail.take(); w.vm.deliverNotice(n) })
+	}
+	if r, call, answer := w.vm.nextCall(); answer != nil {
+		take(answer.at, func() { w.vm.deliverCall(r, call, &answer.HTTPResponse) })
+	}
+	if r, call, e := w.vm.nextGRPC(); e != nil {
+		take(e.at, func() { w.vm.deliverGRPC(r, call, e) })
+	}
+	if r := w.vm.nextTick(); r != nil {
+		take(r.next, func() { w.vm.tickRoot(r) })
+	}
+	return first, ok
+}
+
+// runEvent runs the worker's first event, if it falls at or before now.
 func (w *Worker) runEvent(now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	tick := w.vm.nextTick()
-	r, call, answer := w.vm.nextCall()
-	switch {
-	case answer != nil && answer.at <= now && (tick == nil || answer.at <= tick.next):
-		w.vm.deliverCall(r, call, &answer.HTTPResponse)
-	case tick != nil && tick.next <= now:
-		w.vm.tickRoot(tick)
+	if e, ok := w.firstEvent(); ok && e.at <= now {
+		e.run()
 	}
 }
 
@@ -110,11 +136,6 @@ func (w *Worker) runEvent(now time.Duration) {
 func (w *Worker) nextEvent() (at time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r := w.vm.nextTick(); r != nil {
-		at, ok = r.next, true
-	}
-	if _, _, answer := w.vm.nextCall(); answer != nil && (!ok || answer.at < at) {
-		at, ok = answer.at, true
-	}
-	return at, ok
+	e, ok := w.firstEvent()
+	return e.at, ok
 }
