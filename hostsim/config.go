@@ -94,6 +94,8 @@ type Config struct {
 	HTTPCall func(*HTTPCall) bool
 	// Faults are in force from the first start on, until Host.InjectFaults.
 	Faults []Fault
+	// Recorder takes down every callback and host call, for Check. Nil records nothing and costs nothing.
+	Recorder *Recorder
 	// Properties are answered to every stream and to the plugin context, by path (see Path). A stream's own come first.
 	Properties map[string][]byte
 }
