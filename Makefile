@@ -62,7 +62,7 @@ race: wasm ## the tests that run goroutines, under the race detector (needs a C 
 fuzz: ## each fuzz target for 30 seconds
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $$package/*_test.go | sed 's/func //'); do \
-			echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime 30s $$package; \
+			echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime 30s -fuzzminimizetime 10x $$package; \
 		done; \
 	done
 

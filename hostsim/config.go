@@ -100,6 +100,8 @@ type Config struct {
 	// ForeignFunctions are what the plugin may call by name, on top of EnvoyForeignFunctions, which they replace by name. A
 	// nil function takes one away.
 	ForeignFunctions map[string]ForeignFunction
+	// Recorder takes down every callback and host call, for Check. Nil records nothing and costs nothing.
+	Recorder *Recorder
 	// Properties are answered to every stream and to the plugin context, by path (see Path). A stream's own come first.
 	Properties map[string][]byte
 }

@@ -8,11 +8,14 @@ type Counters struct {
 	HostCalls map[string]uint64
 	// Unimplemented counts those host calls that no gateway has: a profile that links anything answers them UNIMPLEMENTED.
 	Unimplemented map[string]uint64
+
+	answers map[string]answerCounts // by import name
 }
 
 func (c *Counters) init() {
 	if c.Callbacks == nil {
 		c.Callbacks, c.HostCalls, c.Unimplemented = map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
+		c.answers = map[string]answerCounts{}
 	}
 }
 
@@ -27,6 +30,7 @@ func (c *Counters) add(v *vm) {
 	for _, b := range v.host.bindings {
 		if n := v.hostCalls[b.index]; n > 0 {
 			c.HostCalls[b.label] += n
+			c.answers[b.label] = c.answers[b.label].plus(v.answers[b.index])
 		}
 		if n := v.unimplemented[b.index]; n > 0 {
 			c.Unimplemented[b.label] += n
@@ -41,6 +45,9 @@ func (c *Counters) merge(other Counters) {
 	}
 	for name, n := range other.HostCalls {
 		c.HostCalls[name] += n
+	}
+	for name, n := range other.answers {
+		c.answers[name] = c.answers[name].plus(n)
 	}
 	for name, n := range other.Unimplemented {
 		c.Unimplemented[name] += n

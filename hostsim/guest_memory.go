@@ -11,17 +11,34 @@ var errNoAllocator = errors.New("the module exports neither malloc nor proxy_on_
 func (v *vm) read(ptr, size uint64) ([]byte, bool) { return v.mem.Read(uint32(ptr), uint32(size)) }
 
 func (v *vm) putU32(ptr uint64, value uint32) bool {
+	if v.rec != nil {
+		v.rec.wroteNumber(ptr, uint64(value))
+	}
 	return v.mem.WriteUint32Le(uint32(ptr), value)
 }
 
 func (v *vm) putU64(ptr uint64, value uint64) bool {
+	if v.rec != nil {
+		v.rec.wroteNumber(ptr, value)
+	}
 	return v.mem.WriteUint64Le(uint32(ptr), value)
+}
+
+// putBytes writes where the module has made room.
+func (v *vm) putBytes(ptr uint64, data []byte) bool {
+	if v.rec != nil {
+		v.rec.wroteBytes(ptr, data)
+	}
+	return v.mem.Write(uint32(ptr), data)
 }
 
 // alloc asks the module for size bytes. A trap in there is a trap of the callback around it.
 func (v *vm) alloc(size int) (uint32, bool) {
 	if v.allocator == nil {
 		panic(errNoAllocator)
+	}
+	if v.played != nil && v.played.skipAllocation {
+		return 0, false
 	}
 	outer := v.phase
 	v.phase = phaseAlloc
@@ -36,6 +53,9 @@ func (v *vm) alloc(size int) (uint32, bool) {
 // give hands data to the module in memory that the module allocates, and writes its address and size where the module
 // asked for them. No data means address 0 and no allocation. Source: proxy-wasm-cpp-host, WasmBase::copyToPointerSize.
 func give[T ~string | ~[]byte](v *vm, data T, ptrPtr, sizePtr uint64) Status {
+	if v.rec != nil {
+		v.rec.wroteBytes(ptrPtr, []byte(data))
+	}
 	var ptr uint32
 	if len(data) > 0 {
 		var ok bool
@@ -48,7 +68,7 @@ func give[T ~string | ~[]byte](v *vm, data T, ptrPtr, sizePtr uint64) Status {
 		}
 		copy(view, data)
 	}
-	if !v.putU32(ptrPtr, ptr) || !v.putU32(sizePtr, uint32(len(data))) {
+	if !v.mem.WriteUint32Le(uint32(ptrPtr), ptr) || !v.mem.WriteUint32Le(uint32(sizePtr), uint32(len(data))) {
 		return StatusInvalidMemoryAccess
 	}
 	return StatusOK

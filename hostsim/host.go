@@ -71,6 +71,12 @@ func New(ctx context.Context, c Config) (*Host, error) {
 	if err := h.load(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
+	if h.config.Recorder != nil {
+		if err := h.config.Recorder.begin(h); err != nil {
+			h.config.Recorder = nil // it is another host's
+			return nil, errors.Join(err, h.Close())
+		}
+	}
 	if err := h.start(); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -111,12 +117,13 @@ func (h *Host) try(pluginConfig []byte) error {
 // threads are the main thread and the workers, in the order in which Envoy starts them.
 func (h *Host) threads() []*Worker { return append([]*Worker{h.main}, h.workers...) }
 
-// Close frees every virtual machine without further callbacks, as a proxy that exits. Call it when all other calls have
-// returned; streams and workers must not be used afterwards.
+// Close frees every virtual machine without further callbacks, as a proxy that exits, and ends the recording if there is
+// one. Call it when all other calls have returned; streams and workers must not be used afterwards. The error is that of
+// the recording's writer, or of freeing code.
 func (h *Host) Close() error {
-	var err error
+	err := h.endRecording()
 	if h.runtime != nil {
-		err = h.runtime.Close(context.Background())
+		err = errors.Join(err, h.runtime.Close(context.Background()))
 	}
 	if h.cache != nil {
 		err = errors.Join(err, h.cache.Close(context.Background()))

@@ -163,6 +163,8 @@ type binding struct {
 	fn    *hostFunc
 	index int
 	legal [3]bool // by phase
+	// params are named for recordings.
+	params []param
 }
 
 func newBinding(module string, fn *hostFunc, index int, p Profile) *binding {

@@ -28,6 +28,9 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 	switch f := m.v.starved; {
 	case f != nil && f == m.v.host.faults.Load():
 		m.v.refused = fmt.Errorf("its memory was kept at %d pages by a fault", len(m.data)/pageSize)
+		m.v.rec.starved(size)
+		return nil
+	case m.v.played != nil && m.v.played.starved(size):
 		return nil
 	case size > m.limit():
 		m.v.refused = fmt.Errorf("asked for %d pages of memory, more than the limit of %d", size/pageSize, m.limit()/pageSize)

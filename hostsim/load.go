@@ -112,8 +112,13 @@ func (h *Host) link(ctx context.Context, imports []Import) error {
 		if fn.call == nil {
 			run = b.runUnimplemented
 		}
+		call := b.observed(run)
+		if h.config.Recorder != nil {
+			b.params = paramsOf(fn.name, letters(im.params))
+			call = b.recorded(call)
+		}
 		builders[im.Module].NewFunctionBuilder().
-			WithGoModuleFunction(api.GoModuleFunc(run), im.params, im.results).Export(im.Name)
+			WithGoModuleFunction(call, im.params, im.results).Export(im.Name)
 	}
 	for name, builder := range builders {
 		if _, err := builder.Instantiate(ctx); err != nil {
@@ -121,6 +126,18 @@ func (h *Host) link(ctx context.Context, imports []Import) error {
 		}
 	}
 	return nil
+}
+
+// letters spells parameter types as in hostFunc.
+func letters(types []api.ValueType) string {
+	b := make([]byte, len(types))
+	for i, t := range types {
+		b[i] = 'i'
+		if t == api.ValueTypeI64 || t == api.ValueTypeF64 {
+			b[i] = 'I'
+		}
+	}
+	return string(b)
 }
 
 // unknownFunc stands for a function that no table has, under a profile that links anything.

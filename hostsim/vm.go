@@ -58,11 +58,14 @@ type vm struct {
 
 	hostCalls     []uint64 // by binding
 	unimplemented []uint64
-	starved       *faultSet // while it is in force, the memory does not grow
-	refused       error     // why the memory last did not grow
+	answers       []answerCounts // by binding
+	starved       *faultSet      // while it is in force, the memory does not grow
+	refused       error          // why the memory last did not grow
 	dead          error
 	diedAt        time.Duration // monotonic
 	lastMemory    uint64
+	rec           *vmRecord // nil unless recorded
+	played        *checkVM  // nil but in Check
 }
 
 // newVM instantiates the module and runs its start functions. generation tells instances of one worker apart, so that
@@ -73,9 +76,11 @@ func (h *Host) newVM(worker int, generation uint64) (*vm, error) {
 		contexts:      map[uint32]*guestContext{},
 		hostCalls:     make([]uint64, len(h.bindings)),
 		unimplemented: make([]uint64, len(h.bindings)),
+		answers:       make([]answerCounts, len(h.bindings)),
 		nextID:        1,
 	}
 	v.ctx = &vmContext{Context: context.Background(), vm: v}
+	v.rec = h.recordVM(v, generation)
 	var seed [32]byte
 	fillSeed(&seed, h.config.Seed, worker, generation)
 	v.rng = rand.NewChaCha8(seed)
@@ -87,6 +92,7 @@ func (h *Host) newVM(worker int, generation uint64) (*vm, error) {
 	mod, err := h.runtime.InstantiateModule(starting, h.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	done()
 	if err != nil {
+		v.endRecord()
 		if inner := errors.Unwrap(err); inner != nil {
 			err = inner // without wazero's words about the function's number
 		}
@@ -124,6 +130,7 @@ func (v *vm) close() {
 	}
 	if v.mod != nil {
 		v.lastMemory = v.memory()
+		v.endRecord()
 		_ = v.mod.Close(v.ctx)
 		v.mod = nil
 	}
@@ -141,9 +148,21 @@ func (v *vm) invoke(e *export, args ...uint64) (uint64, error) {
 	e.calls++
 	if f := v.host.faults.Load(); f != nil {
 		if null, err := v.fault(e, f); null || err != nil {
+			v.rec.skipped(e)
 			return 0, err
 		}
 	}
+	if v.rec != nil && e != v.allocator {
+		v.rec.begin(e, args)
+		result, err := v.enter(e, args)
+		v.rec.end(e, result, err)
+		return result, err
+	}
+	return v.enter(e, args)
+}
+
+// enter runs the module.
+func (v *vm) enter(e *export, args []uint64) (uint64, error) {
 	stack, fn := e.stack, e.fn
 	if e.busy {
 		// The export runs already, further down: its call engine must not be entered twice.

@@ -109,9 +109,8 @@ func wasiFdstat(v *vm, a []uint64) uint32 {
 	if errno := wasiStdio(v, a); errno != errnoSuccess {
 		return errno
 	}
-	const rightWrite = 64
-	at := a[1]
-	if !v.putU64(at, 0) || !v.putU64(at+8, rightWrite) || !v.putU64(at+16, 0) {
+	// Character device and flags, 0; base rights, 64 for writing; inherited rights, 0.
+	if !v.putBytes(a[1], []byte{8: 64, 23: 0}) {
 		return errnoFault
 	}
 	return errnoSuccess
@@ -128,8 +127,9 @@ func wasiTell(v *vm, a []uint64) uint32 {
 }
 
 // environment is the module's environment as NAME=value, each ended by a zero byte, in the order of names.
-func (v *vm) environment() []string {
-	env := v.host.config.Env
+func (v *vm) environment() []string { return environmentOf(v.host.config.Env) }
+
+func environmentOf(env map[string]string) []string {
 	out := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		out = append(out, name+"="+env[name]+"\x00")
@@ -148,7 +148,7 @@ func wasiEnvironSizes(v *vm, a []uint64) uint32 {
 func wasiEnviron(v *vm, a []uint64) uint32 {
 	array, buf := a[0], uint32(a[1])
 	for _, entry := range v.environment() {
-		if !v.putU32(array, buf) || !v.mem.WriteString(buf, entry) {
+		if !v.mem.WriteUint32Le(uint32(array), buf) || !v.mem.WriteString(buf, entry) {
 			return errnoFault
 		}
 		array += 4
@@ -208,6 +208,9 @@ func wasiRandom(v *vm, a []uint64) uint32 {
 		return errnoFault
 	}
 	_, _ = v.rng.Read(buf)
+	if v.rec != nil {
+		v.rec.wroteBytes(a[0], buf)
+	}
 	return errnoSuccess
 }
 

@@ -1,0 +1,50 @@
+package hostsim
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrDifference is what a *Difference unwraps to.
+var ErrDifference = errors.New("hostsim: the module does not do what the recording says")
+
+// Difference is the first place where a module leaves a recording.
+type Difference struct {
+	// Line is the recording's line, from 1.
+	Line int
+	// Worker is the worker of the virtual machine, or MainThread or Canary, and Generation counts its virtual machines.
+	Worker     int
+	Generation uint64
+	// Callback is the callback that ran, such as proxy_on_request_headers, or "" between callbacks and while starting.
+	Callback string
+	// Context is the context that the callback was for.
+	Context uint32
+	// Expected and Got are what the recording says and what the module did, each one line of text.
+	Expected, Got string
+}
+
+// Error says it all in one line.
+func (d *Difference) Error() string {
+	return fmt.Sprintf("%v: line %d%s: expected %s, the module %s", ErrDifference, d.Line, d.Where(), clip(d.Expected), clip(d.Got))
+}
+
+// Where names the virtual machine and the callback.
+func (d *Difference) Where() string {
+	s := fmt.Sprintf(" (worker %d", d.Worker)
+	switch d.Worker {
+	case MainThread:
+		s = " (main thread"
+	case Canary:
+		s = " (canary"
+	}
+	if d.Generation > 0 {
+		s += fmt.Sprintf(", restart %d", d.Generation)
+	}
+	if d.Callback != "" {
+		s += fmt.Sprintf(", in %s of context %d", d.Callback, d.Context)
+	}
+	return s + ")"
+}
+
+// Unwrap returns ErrDifference.
+func (d *Difference) Unwrap() error { return ErrDifference }
