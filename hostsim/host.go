@@ -21,8 +21,7 @@ type Host struct {
 	properties map[string][]byte
 	runtime    wazero.Runtime
 	compiled   wazero.CompiledModule
-	abi        string                  // such as "0.2.1"
-	cache      wazero.CompilationCache // of its own, or nil
+	abi        string // such as "0.2.1"
 	bindings   []*binding
 
 	shared  *SharedSpace
@@ -115,9 +114,6 @@ func (h *Host) Close() error {
 	var err error
 	if h.runtime != nil {
 		err = h.runtime.Close(context.Background())
-	}
-	if h.cache != nil {
-		err = errors.Join(err, h.cache.Close(context.Background()))
 	}
 	return err
 }
