@@ -34,6 +34,7 @@ var rules = []rule{
 	{"plugin/wasm", nil, []string{"./plugin"}},
 	{"hostsim", nil, []string{"github.com/tetratelabs/wazero"}},
 	{"hostsim/hosttest", nil, []string{"./hostsim"}},
+	{"hostsim/exchange", nil, []string{"./hostsim"}},
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
