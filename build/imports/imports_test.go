@@ -35,6 +35,7 @@ var rules = []rule{
 	{"hostsim", nil, []string{"github.com/tetratelabs/wazero"}},
 	{"hostsim/hosttest", nil, []string{"./hostsim"}},
 	{"hostsim/exchange", nil, []string{"./hostsim"}},
+	{"hostsim/suite", nil, []string{"./hostsim", "go.yaml.in/yaml/v4"}},
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
