@@ -8,6 +8,7 @@ require (
 	github.com/tetratelabs/proxy-wasm-go-sdk v0.24.0
 	github.com/tetratelabs/wazero v1.12.0
 	github.com/tidwall/gjson v1.20.3
+	go.yaml.in/yaml/v4 v4.0.0
 )
 
 require (

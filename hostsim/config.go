@@ -67,8 +67,8 @@ type Config struct {
 	LogLevel LogLevel
 	// LogLimit is the number of entries kept for Host.Logs, oldest dropped first. Zero means DefaultLogLimit.
 	LogLimit int
-	// CacheDir is a directory for compiled code, created if absent. Empty means that compiled code is kept in memory, for
-	// the life of the process, and shared by all hosts in it.
+	// CacheDir is a directory for compiled code, created if absent. Compiled code is also kept in memory, for the life of
+	// the process, and shared by all hosts in it with the same directory; empty means in memory only.
 	CacheDir string
 	// FailurePolicy applies after a trap.
 	FailurePolicy FailurePolicy

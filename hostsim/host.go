@@ -21,8 +21,7 @@ type Host struct {
 	properties map[string][]byte
 	runtime    wazero.Runtime
 	compiled   wazero.CompiledModule
-	abi        string                  // such as "0.2.1"
-	cache      wazero.CompilationCache // of its own, or nil
+	abi        string // such as "0.2.1"
 	bindings   []*binding
 
 	shared  *SharedSpace
@@ -124,9 +123,6 @@ func (h *Host) Close() error {
 	err := h.endRecording()
 	if h.runtime != nil {
 		err = errors.Join(err, h.runtime.Close(context.Background()))
-	}
-	if h.cache != nil {
-		err = errors.Join(err, h.cache.Close(context.Background()))
 	}
 	return err
 }

@@ -39,15 +39,34 @@ var abiMarkers = [...][2]string{
 // one module, and compiling takes seconds.
 var memoryCache = sync.OnceValue(wazero.NewCompilationCache)
 
+// dirCaches are the caches of directories. They live as long as the process, too: reading a module of 5 MB from disk takes
+// 40 ms and more, for each host of a test.
+var (
+	dirCachesMu sync.Mutex
+	dirCaches   = map[string]wazero.CompilationCache{}
+)
+
+func dirCache(dir string) (wazero.CompilationCache, error) {
+	dirCachesMu.Lock()
+	defer dirCachesMu.Unlock()
+	if cache := dirCaches[dir]; cache != nil {
+		return cache, nil
+	}
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err == nil {
+		dirCaches[dir] = cache
+	}
+	return cache, err
+}
+
 // load compiles the module, checks that the profile's gateway would take it, and links its imports.
 func (h *Host) load(ctx context.Context) error {
 	cache := memoryCache()
 	if h.config.CacheDir != "" {
-		own, err := wazero.NewCompilationCacheWithDir(h.config.CacheDir)
-		if err != nil {
+		var err error
+		if cache, err = dirCache(h.config.CacheDir); err != nil {
 			return fmt.Errorf("hostsim: cache directory: %w", err)
 		}
-		cache, h.cache = own, own
 	}
 	h.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCompilationCache(cache).WithCloseOnContextDone(h.config.CallTimeout > 0))

@@ -34,6 +34,8 @@ var rules = []rule{
 	{"plugin/wasm", nil, []string{"./plugin"}},
 	{"hostsim", nil, []string{"github.com/tetratelabs/wazero"}},
 	{"hostsim/hosttest", nil, []string{"./hostsim"}},
+	{"hostsim/exchange", nil, []string{"./hostsim"}},
+	{"hostsim/suite", nil, []string{"./hostsim", "go.yaml.in/yaml/v4"}},
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
 	{"hostsim/gateway", nil, []string{"./hostsim"}},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/exchange"
 )
 
 // Request is one request of a client, together with what upstream answers to it.
@@ -68,104 +69,62 @@ type Result struct {
 // fails the test unless Options.AllowTraps is set.
 func (h *Host) Do(worker int, r Request) Result {
 	h.t.Helper()
-	run := exchange{stream: h.Worker(worker).NewStream()}
-	run.result.Err = run.all(r)
-	reason := r.End
-	if run.result.Hangs && reason == hostsim.EndNormal {
+	x := exchange.New(h.Worker(worker).NewStream())
+	r.deliver(x)
+	hangs, reason := !x.Over() && !x.Messages[exchange.Response].Complete, r.End
+	if hangs && reason == hostsim.EndNormal {
 		reason = hostsim.EndClientGone
 	}
-	if err := run.stream.End(reason); err != nil && run.result.Err == nil {
-		run.result.Err = err
-	}
-	if err := run.result.Err; err != nil && !(h.options.AllowTraps && errors.Is(err, hostsim.ErrTrap)) {
+	x.End(reason)
+	if err := x.Err; err != nil && !(h.options.AllowTraps && errors.Is(err, hostsim.ErrTrap)) {
 		h.t.Errorf("hosttest: request %s on worker %d: %v", r.Path, worker, err)
 	}
-	return run.result
+	return result(x, hangs)
 }
 
-// exchange is one request on its way.
-type exchange struct {
-	stream *hostsim.Stream
-	result Result
-	over   bool // answered, cut or hanging
-}
-
-func (x *exchange) all(r Request) error {
+// deliver sends the request, and the response when the whole request has gone on.
+func (r *Request) deliver(x *exchange.Exchange) {
 	if r.Cluster != "" {
-		x.stream.SetProperty("xds.cluster_name", []byte(r.Cluster))
+		x.Stream().SetProperty("xds.cluster_name", []byte(r.Cluster))
 	}
 	for path, value := range r.Properties {
-		x.stream.SetProperty(path, []byte(value))
+		x.Stream().SetProperty(path, []byte(value))
 	}
 	chunks := chunksOf(r.Body, r.Chunks)
-	if err := x.message(true, r.headers(len(chunks) > 0), chunks, r.Trailers); err != nil || x.over {
-		return err
+	message(x, exchange.Request, r.headers(len(chunks) > 0), chunks, r.Trailers)
+	if x.Over() || !x.Messages[exchange.Request].Complete {
+		return
 	}
 	if r.Upstream != "" {
-		x.stream.SetProperty("upstream.address", []byte(r.Upstream))
+		x.Stream().SetProperty("upstream.address", []byte(r.Upstream))
 	}
-	return x.message(false, r.Response.headers(), chunksOf(r.Response.Body, r.Response.Chunks), r.Response.Trailers)
+	message(x, exchange.Response, r.Response.headers(), chunksOf(r.Response.Body, r.Response.Chunks), r.Response.Trailers)
 }
 
-// message delivers one direction and collects what goes on.
-func (x *exchange) message(request bool, headers hostsim.Headers, chunks []string, trailers hostsim.Headers) error {
-	sendHeaders, sendBody, sendTrailers, ready := x.stream.RequestHeaders, x.stream.RequestBody, x.stream.RequestTrailers, x.stream.RequestReady
-	if !request {
-		sendHeaders, sendBody, sendTrailers, ready = x.stream.ResponseHeaders, x.stream.ResponseBody, x.stream.ResponseTrailers, x.stream.ResponseReady
+// message delivers one direction, as far as the stream takes it, and what is due on its worker while the plugin holds it.
+func message(x *exchange.Exchange, d exchange.Direction, headers hostsim.Headers, chunks []string, trailers hostsim.Headers) {
+	x.Headers(d, headers, len(chunks) == 0 && trailers == nil)
+	for i := 0; i < len(chunks) && !x.Over(); i++ {
+		x.Body(d, []byte(chunks[i]), i == len(chunks)-1 && trailers == nil)
 	}
-	step, err := sendHeaders(headers, len(chunks) == 0 && trailers == nil)
-	complete := x.take(request, step)
-	for i := 0; i < len(chunks) && err == nil && !x.over; i++ {
-		step, err = sendBody([]byte(chunks[i]), i == len(chunks)-1 && trailers == nil)
-		complete = x.take(request, step) || complete
+	if trailers != nil && !x.Over() {
+		x.Trailers(d, trailers)
 	}
-	if trailers != nil && err == nil && !x.over {
-		step, err = sendTrailers(trailers)
-		complete = x.take(request, step) || complete
+	for !x.Over() && !x.Messages[d].Complete && x.Stream().Worker().RunDue() {
+		x.Poll()
 	}
-	if err == nil && !x.over && !complete {
-		complete = x.take(request, ready())
-	}
-	for err == nil && !x.over && !complete && x.stream.Worker().RunDue() {
-		complete = x.take(request, ready())
-	}
-	if !complete && !x.over && err == nil {
-		x.result.Hangs, x.over = true, true
-	}
-	return err
 }
 
-// take notes what a step lets through and says whether the message is complete.
-func (x *exchange) take(request bool, step hostsim.Step) bool {
-	switch step.Flow {
-	case hostsim.Reset:
-		x.result.Reset, x.over = true, true
-		return false
-	case hostsim.Reply:
-		local := x.stream.LocalReply()
-		x.result.Local, x.over = local, true
-		x.result.Status, x.result.Response, x.result.ResponseBody = local.Status, local.Headers, string(local.Body)
-		return false
+func result(x *exchange.Exchange, hangs bool) Result {
+	request, response := x.Messages[exchange.Request], x.Messages[exchange.Response]
+	r := Result{Request: request.Headers, RequestBody: string(request.Body), RequestTrailers: request.Trailers,
+		Response: response.Headers, ResponseBody: string(response.Body), ResponseTrailers: response.Trailers,
+		Local: x.Local, Hangs: hangs, Reset: x.Reset, Err: x.Err}
+	if x.Local != nil {
+		r.Response, r.ResponseBody = x.Local.Headers, string(x.Local.Body)
 	}
-	if request {
-		if step.Headers {
-			x.result.Request = x.stream.Headers(hostsim.MapRequestHeaders)
-		}
-		x.result.RequestBody += string(step.Data)
-		if step.End {
-			x.result.RequestTrailers = x.stream.Headers(hostsim.MapRequestTrailers)
-		}
-		return step.End
-	}
-	if step.Headers {
-		x.result.Response = x.stream.Headers(hostsim.MapResponseHeaders)
-		x.result.Status, _ = strconv.Atoi(x.result.Response.Value(":status"))
-	}
-	x.result.ResponseBody += string(step.Data)
-	if step.End {
-		x.result.ResponseTrailers = x.stream.Headers(hostsim.MapResponseTrailers)
-	}
-	return step.End
+	r.Status, _ = strconv.Atoi(r.Response.Value(":status"))
+	return r
 }
 
 func (r *Request) headers(body bool) hostsim.Headers {

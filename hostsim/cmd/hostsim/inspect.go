@@ -24,7 +24,8 @@ gateway would load it, with the name of what is missing. It exits 1 when the gat
 		Example: `  hostsim inspect dist/pinwheel.wasm
   hostsim inspect my.wasm --profile envoy-1.36 && echo fine
   hostsim inspect my.wasm --json | jq '.verdicts'`,
-		Args: exactArgs(1, "one file"),
+		Args:              exactArgs(1, "one file"),
+		ValidArgsFunction: completeOneFile("wasm"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return inspect(args[0], profile, asJSON, cmd.OutOrStdout())
 		},

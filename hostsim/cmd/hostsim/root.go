@@ -13,7 +13,7 @@ import (
 // Exit codes.
 const (
 	exitFailed = 1 // a check failed, or the work could not be done
-	exitUsage  = 2 // the command line says something that cannot be meant
+	exitUsage  = 2 // the command line or a suite says something that cannot be meant
 )
 
 // usageError is a mistake on the command line.
@@ -30,6 +30,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
+	}
+	if invalid := (invalidSuite{}); errors.As(err, &invalid) {
+		fmt.Fprintln(stderr, invalid)
+		return exitUsage
 	}
 	// The library's errors begin with its name, which is the command's too.
 	fmt.Fprintf(stderr, "hostsim: %s\n", strings.TrimPrefix(err.Error(), "hostsim: "))
@@ -48,7 +52,7 @@ func newRoot() *cobra.Command {
 
 hostsim completion SHELL prints a script that completes commands and flags in your shell.
 
-Exit codes: 0 done, 1 a check failed or the work could not be done, 2 a mistake on the command line.`,
+Exit codes: 0 done, 1 a check failed or the work could not be done, 2 a mistake on the command line or in a suite.`,
 		SilenceUsage:          true,
 		SilenceErrors:         true,
 		DisableFlagsInUseLine: true,
@@ -66,7 +70,9 @@ Exit codes: 0 done, 1 a check failed or the work could not be done, 2 a mistake 
 	root.SetUsageTemplate(strings.NewReplacer(
 		"{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]", "{{if and .HasAvailableSubCommands (not .Runnable)}}\n  {{.CommandPath}} COMMAND",
 		"[command]", "COMMAND").Replace(root.UsageTemplate()))
-	root.AddCommand(newServe(), newInspect(), newDemo())
+	for _, cmd := range []*cobra.Command{newRun(), newServe(), newInspect(), newDemo()} {
+		root.AddCommand(completeFlags(cmd))
+	}
 	return root
 }
 
