@@ -31,6 +31,8 @@ var rules = []rule{
 	{"policy/policytest", nil, nil},
 	{"plugin", nil, []string{"./policy", "./plugin/abi", "github.com/tetratelabs/proxy-wasm-go-sdk/", "github.com/tidwall/gjson"}},
 	{"plugin/abi", nil, []string{"github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+	// For plugins that know nothing of Pinwheel.
+	{"plugin/abi/full", nil, []string{"./plugin/abi/internal/hostcall", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	{"plugin/wasm", nil, []string{"./plugin"}},
 	{"hostsim", nil, []string{"github.com/tetratelabs/wazero"}},
 	{"hostsim/hosttest", nil, []string{"./hostsim"}},

@@ -1,10 +1,10 @@
 package abi
 
-import "unsafe"
+import (
+	"unsafe"
 
-//go:wasmimport env proxy_get_header_map_pairs
-//go:noescape
-func hostGetHeaderPairs(kind uint32, value, valueSize unsafe.Pointer) uint32
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi/internal/hostcall"
+)
 
 // RequestHeaders returns all headers of the request in one host call: the host
 // enters the VM once to ask for memory, where a call for each header would make
@@ -18,9 +18,8 @@ func ResponseHeaders() Headers { return headerMap(2) }
 // headerMap reads a map by its number in the ABI.
 func headerMap(kind uint32) Headers {
 	var at, n uint32
-	if hostGetHeaderPairs(kind, unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
+	if hostcall.GetHeaderPairs(kind, unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
 		return Headers{}
 	}
-	address := uintptr(at)
-	return newHeaders(unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), n))
+	return newHeaders(unsafe.Slice(hostcall.Address(at), n))
 }

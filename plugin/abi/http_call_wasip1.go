@@ -3,12 +3,9 @@ package abi
 import (
 	"unsafe"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi/internal/hostcall"
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 )
-
-//go:wasmimport env proxy_http_call
-//go:noescape
-func hostHTTPCall(cluster unsafe.Pointer, clusterSize uint32, headers unsafe.Pointer, headersSize uint32, body unsafe.Pointer, bodySize uint32, trailers unsafe.Pointer, trailersSize, timeout uint32, call unsafe.Pointer) uint32
 
 // HTTPGet asks an upstream cluster of the gateway for a path, in the name of the
 // plugin context whose callback runs, which must be an HTTPCaller to hear the
@@ -19,7 +16,7 @@ func hostHTTPCall(cluster unsafe.Pointer, clusterSize uint32, headers unsafe.Poi
 func HTTPGet(cluster, path string, timeout uint32) (call uint32, err error) {
 	headers := appendHeaders(nil, [2]string{":method", "GET"}, [2]string{":path", path}, [2]string{":authority", cluster})
 	var id uint32
-	status := hostHTTPCall(unsafe.Pointer(unsafe.StringData(cluster)), uint32(len(cluster)),
+	status := hostcall.HTTPCall(unsafe.Pointer(unsafe.StringData(cluster)), uint32(len(cluster)),
 		unsafe.Pointer(unsafe.SliceData(headers)), uint32(len(headers)), nil, 0, nil, 0, timeout, unsafe.Pointer(&id))
 	if status == 2 {
 		return 0, types.ErrorStatusBadArgument
@@ -35,11 +32,10 @@ func HTTPCallHeaders() Headers { return headerMap(6) }
 func HTTPCallBody(size int) []byte {
 	var at, n uint32
 	const httpCallResponseBody = 4
-	if hostGetBuffer(httpCallResponseBody, 0, uint32(size), unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
+	if hostcall.GetBuffer(httpCallResponseBody, 0, uint32(size), unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
 		return nil
 	}
-	address := uintptr(at)
-	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), n)
+	return unsafe.Slice(hostcall.Address(at), n)
 }
 
 //go:wasmexport proxy_on_http_call_response

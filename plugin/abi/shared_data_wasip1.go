@@ -3,6 +3,7 @@ package abi
 import (
 	"unsafe"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi/internal/hostcall"
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 )
 
@@ -11,18 +12,17 @@ import (
 // types.ErrorInternalFailure.
 func GetSharedData(key string) (value []byte, cas uint32, err error) {
 	var at, n, c uint32
-	if err := statusError(hostGetSharedData(unsafe.Pointer(unsafe.StringData(key)), uint32(len(key)),
+	if err := statusError(hostcall.GetSharedData(unsafe.Pointer(unsafe.StringData(key)), uint32(len(key)),
 		unsafe.Pointer(&at), unsafe.Pointer(&n), unsafe.Pointer(&c))); err != nil {
 		return nil, 0, err
 	}
-	address := uintptr(at)
-	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), n), c, nil
+	return unsafe.Slice(hostcall.Address(at), n), c, nil
 }
 
 // SetSharedData is the SDK's call of that name. Errors:
 // types.ErrorStatusCasMismatch, types.ErrorInternalFailure.
 func SetSharedData(key string, value []byte, cas uint32) error {
-	return statusError(hostSetSharedData(unsafe.Pointer(unsafe.StringData(key)), uint32(len(key)),
+	return statusError(hostcall.SetSharedData(unsafe.Pointer(unsafe.StringData(key)), uint32(len(key)),
 		unsafe.Pointer(unsafe.SliceData(value)), uint32(len(value)), cas))
 }
 

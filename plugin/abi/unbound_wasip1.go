@@ -1,6 +1,10 @@
 package abi
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi/internal/hostcall"
+)
 
 // unimplemented is the proxy-wasm status of a host function that is not there.
 const unimplemented = 12
@@ -18,7 +22,7 @@ func refuse(name string) uint32 {
 		reported[name] = true
 		m := []byte("pinwheel: " + name + " is not bound in this build: unimplemented")
 		const levelError = 4
-		hostLog(levelError, unsafe.Pointer(&m[0]), uint32(len(m)))
+		hostcall.Log(levelError, unsafe.Pointer(&m[0]), uint32(len(m)))
 	}
 	return unimplemented
 }

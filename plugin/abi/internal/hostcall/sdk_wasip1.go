@@ -1,10 +1,16 @@
-package abi
+package hostcall
 
-// sdkHost has the method set of the SDK's internal ProxyWasmHost. The SDK's
+import (
+	_ "unsafe" // for go:linkname
+
+	_ "github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm" // currentHost
+)
+
+// SDK has the method set of the SDK's internal ProxyWasmHost. The SDK's
 // status and enum types are all uint32 underneath, so a value of this interface
 // may stand in the SDK's variable: an interface value is its method table, and
 // the tables are laid out alike (sorted by name).
-type sdkHost interface {
+type SDK interface {
 	ProxyLog(level uint32, message *byte, size int) uint32
 	ProxySetProperty(path *byte, pathSize int, value *byte, valueSize int) uint32
 	ProxyGetProperty(path *byte, pathSize int, value **byte, valueSize *int) uint32
@@ -36,9 +42,20 @@ type sdkHost interface {
 	ProxyGetMetric(id uint32, value *uint64) uint32
 }
 
+// currentHost is the variable that every SDK call goes through.
+//
+//go:linkname currentHost github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.currentHost
+var currentHost SDK
+
+// Bind makes the SDK's calls go to h, from init on.
+func Bind(h SDK) {
+	currentHost = h
+	keepMethods(h)
+}
+
 // keepMethods names each method once. The linker drops a method that nothing
 // calls through an interface it knows, and the SDK's interface is unknown to it.
-func keepMethods(h sdkHost) {
+func keepMethods(h SDK) {
 	_ = []any{
 		h.ProxyLog, h.ProxySetProperty, h.ProxyGetProperty, h.ProxySendLocalResponse,
 		h.ProxyGetSharedData, h.ProxySetSharedData, h.ProxyRegisterSharedQueue,
