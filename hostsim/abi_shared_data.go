@@ -20,15 +20,22 @@ func (op SharedOp) String() string {
 	return "set"
 }
 
-// SharedAccess is one shared-data call of an interleaved run.
-type SharedAccess struct {
-	// Worker is the index of the worker that made it.
-	Worker int
-	// Op is what it did, Key on what.
-	Op  SharedOp
-	Key string
-	// Status is what it was answered.
-	Status Status
+// OnSharedData installs a function that runs before each shared-data call of a virtual machine, on its goroutine, and may
+// block: a test can so hold one worker between its read and its write. It must not call into the worker that it is told
+// of. Nil removes it.
+func (h *Host) OnSharedData(f func(worker int, op SharedOp, key string)) {
+	if f == nil {
+		h.sharedHook.Store(nil)
+		return
+	}
+	h.sharedHook.Store(&f)
+}
+
+// beforeShared runs the caller's hook.
+func (h *Host) beforeShared(worker int, op SharedOp, key []byte) {
+	if f := h.sharedHook.Load(); f != nil {
+		(*f)(worker, op, string(key))
+	}
 }
 
 func callGetSharedData(v *vm, a []uint64) Status {
@@ -38,13 +45,8 @@ func callGetSharedData(v *vm, a []uint64) Status {
 	}
 	v.host.beforeShared(v.worker, SharedGet, key)
 	value, cas, found := v.host.shared.lookup(key)
-	st := StatusNotFound
-	if found {
-		st = StatusOK
-	}
-	v.host.afterShared(v.worker, SharedGet, key, st)
 	if !found {
-		return st
+		return StatusNotFound
 	}
 	if st := give(v, value, a[2], a[3]); st != StatusOK {
 		return st
@@ -62,7 +64,5 @@ func callSetSharedData(v *vm, a []uint64) Status {
 		return StatusInvalidMemoryAccess
 	}
 	v.host.beforeShared(v.worker, SharedSet, key)
-	st := v.host.shared.store(key, value, uint32(a[4]))
-	v.host.afterShared(v.worker, SharedSet, key, st)
-	return st
+	return v.host.shared.store(key, value, uint32(a[4]))
 }

@@ -32,6 +32,7 @@ type callbacks struct {
 
 // bind looks up the module's exports.
 func (v *vm) bind(h *Host) {
+	v.all = nil
 	find := func(names ...string) *export {
 		for _, name := range names {
 			fn := v.mod.ExportedFunction(name)

@@ -38,6 +38,16 @@ func (c *Counters) add(v *vm) {
 	}
 }
 
+// clearCounts makes v count from zero.
+func (v *vm) clearCounts() {
+	for _, e := range v.all {
+		e.calls = 0
+	}
+	clear(v.hostCalls)
+	clear(v.unimplemented)
+	clear(v.answers)
+}
+
 func (c *Counters) merge(other Counters) {
 	c.init()
 	for name, n := range other.Callbacks {

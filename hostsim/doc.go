@@ -7,9 +7,13 @@
 // response on one worker. The caller plays the gateway around the plugin: it hands each part of a message to the stream
 // and passes on what the returned [Step] lets through.
 //
-// A race is played by Host.Interleave, which runs workers in an order drawn from a seed, or by Host.OnSharedData, which
-// lets a test act between a worker's read and its write. Host.InjectFaults makes host functions and callbacks fail.
-// A crash ends a virtual machine as it does in Envoy, with the same failure policies. Two runs with the same module, configuration, seed and calls leave the same memory behind.
+// What several workers do at the same time is a [Scenario]: Host.Play runs it in an order drawn from a seed or given as a
+// list, changing over at host calls; Host.Explore runs it in every order that could matter, and so proves what its check
+// says, or finds the order in which it does not hold. Host.OnSharedData lets a test act between a worker's read and its
+// write, Host.InjectFaults makes host functions and callbacks fail. Host.Snapshot and Host.Restore set a host back.
+//
+// A crash ends a virtual machine as it does in Envoy, with the same failure policies. Two runs with the same module,
+// configuration, seed and calls leave the same memory behind, which Worker.MemoryHash tells.
 //
 // Beyond HTTP, a [Connection] is a TCP connection with the plugin as a network filter; Config.HTTPCall and Config.GRPCCall
 // carry out the plugin's own requests; a [SharedQueue] leads from one plugin to another; Config.ForeignFunctions offers

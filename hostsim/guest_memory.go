@@ -1,6 +1,8 @@
 package hostsim
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -72,4 +74,26 @@ func give[T ~string | ~[]byte](v *vm, data T, ptrPtr, sizePtr uint64) Status {
 		return StatusInvalidMemoryAccess
 	}
 	return StatusOK
+}
+
+// MemoryHash is the SHA-256 of the module's linear memory and of those of its globals that are numbers and change; of a
+// virtual machine that has died, the zero value. Two runs with the same module, configuration, seed and calls end in the
+// same hash, which so stands for everything that the plugin knows. The cost is a pass over the memory, some milliseconds.
+func (w *Worker) MemoryHash() [sha256.Size]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.vm.memoryHash()
+}
+
+func (v *vm) memoryHash() (sum [sha256.Size]byte) {
+	if v.mod == nil {
+		return sum
+	}
+	h := sha256.New()
+	view, _ := v.mem.Read(0, v.mem.Size())
+	h.Write(view)
+	for _, g := range v.globals {
+		h.Write(binary.LittleEndian.AppendUint64(nil, g.Get()))
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }

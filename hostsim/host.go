@@ -21,6 +21,7 @@ type Host struct {
 	properties map[string][]byte
 	runtime    wazero.Runtime
 	compiled   wazero.CompiledModule
+	globals    []int  // indexes of those that snapshots set
 	abi        string // such as "0.2.1"
 	bindings   []*binding
 
@@ -36,6 +37,7 @@ type Host struct {
 
 	plugin        atomic.Pointer[[]byte] // the plugin configuration in force
 	reconfiguring sync.Mutex
+	updates       int // guarded by reconfiguring
 	advancing     sync.Mutex
 	ticker        chan struct{}
 
@@ -154,6 +156,7 @@ func (h *Host) Reconfigure(pluginConfig []byte) error {
 		return err
 	}
 	h.plugin.Store(&pluginConfig)
+	h.updates++
 	var errs []error
 	for _, w := range h.threads() {
 		w.mu.Lock()

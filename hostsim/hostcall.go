@@ -165,10 +165,14 @@ type binding struct {
 	legal [3]bool // by phase
 	// params are named for recordings.
 	params []param
+	touch  touch // nil for a call that touches nothing that workers share
 }
 
 func newBinding(module string, fn *hostFunc, index int, p Profile) *binding {
 	b := &binding{label: module + "." + fn.name, fn: fn, index: index}
+	if module == moduleEnv {
+		b.touch = touches[fn.name]
+	}
 	b.legal = [3]bool{
 		phaseRun:   true,
 		phaseStart: p.StartCalls == nil || slices.Contains(p.StartCalls, fn.name),
@@ -196,20 +200,27 @@ func (b *binding) run(ctx context.Context, _ api.Module, stack []uint64) {
 	if !b.legal[v.phase] {
 		panic(fmt.Errorf("%s is not allowed during %s", b.label, v.phase))
 	}
+	step := b.giveWay(v, stack)
 	if f := v.host.faults.Load(); f != nil && b.fault(v, f, stack) {
+		step.answered(stack)
 		return
 	}
 	if b.fn.void {
 		b.fn.call(v, stack)
 		return
 	}
+	stack[0] = uint64(b.answer(v, stack))
+	step.answered(stack)
+}
+
+// answer carries out the call, or has the caller's hook answer instead.
+func (b *binding) answer(v *vm, args []uint64) uint32 {
 	if f := v.host.callHook.Load(); f != nil {
 		if st, instead := (*f)(v.worker, b.label); instead {
-			stack[0] = uint64(st)
-			return
+			return uint32(st)
 		}
 	}
-	stack[0] = uint64(b.fn.call(v, stack))
+	return b.fn.call(v, args)
 }
 
 // runUnimplemented answers for a function that no gateway has, under a profile that links anything.
@@ -220,10 +231,13 @@ func (b *binding) runUnimplemented(ctx context.Context, _ api.Module, stack []ui
 	if !b.legal[v.phase] {
 		panic(fmt.Errorf("%s is not allowed during %s", b.label, v.phase))
 	}
+	step := b.giveWay(v, stack)
 	if f := v.host.faults.Load(); f != nil && b.fault(v, f, stack) {
+		step.answered(stack)
 		return
 	}
 	if len(stack) > 0 && !b.fn.void {
 		stack[0] = uint64(StatusUnimplemented)
+		step.answered(stack)
 	}
 }

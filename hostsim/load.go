@@ -70,7 +70,9 @@ func (h *Host) load(ctx context.Context) error {
 	}
 	h.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCompilationCache(cache).WithCloseOnContextDone(h.config.CallTimeout > 0))
-	compiled, err := h.runtime.CompileModule(ctx, h.config.Wasm)
+	wasm := h.config.Wasm
+	wasm, h.globals, _ = exposeGlobals(wasm)
+	compiled, err := h.runtime.CompileModule(ctx, wasm)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrABI, err)
 	}

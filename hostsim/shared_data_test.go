@@ -125,56 +125,6 @@ func TestOnSharedDataForcesARace(t *testing.T) {
 	p.results("sdadd count = 0 1\nsdadd count = 0 2") // worker 1 first, at its first try; worker 0 at its second
 }
 
-func TestInterleaveIsRepeatable(t *testing.T) {
-	run := func(seed uint64) (trace string, mismatches int) {
-		p := newProbe(t, "request_headers sdadd count", func(c *Config) { c.Workers, c.Seed = 3, 1 })
-		fn := func(w *Worker) {
-			for range 4 {
-				s := w.NewStream()
-				if _, err := s.RequestHeaders(get, true); err != nil {
-					t.Error(err)
-				}
-				if err := s.End(EndNormal); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		for _, a := range p.Interleave(seed, fn, fn, fn) {
-			trace += fmt.Sprintf("%d %s %s %s\n", a.Worker, a.Op, a.Key, a.Status)
-			if a.Status == StatusCASMismatch {
-				mismatches++
-			}
-		}
-		if v, _, _ := p.SharedData().Get("count"); string(v) != "12" {
-			t.Errorf("count %s, want 12", v)
-		}
-		return trace, mismatches
-	}
-	one, mismatches := run(1)
-	again, _ := run(1)
-	other, _ := run(2)
-	if one != again {
-		t.Errorf("seed 1 gave\n%s\nthen\n%s", one, again)
-	}
-	if one == other {
-		t.Error("seeds 1 and 2 gave the same order")
-	}
-	if mismatches == 0 {
-		t.Errorf("no write was raced in\n%s", one)
-	}
-}
-
-func TestInterleavePassesOnAPanic(t *testing.T) {
-	p := newProbe(t, "request_headers sdadd count", func(c *Config) { c.Workers = 2 })
-	defer func() {
-		if got := recover(); got != "mine" {
-			t.Errorf("recovered %v", got)
-		}
-	}()
-	p.Interleave(1, func(*Worker) { panic("mine") }, func(w *Worker) {})
-	t.Error("Interleave returned")
-}
-
 // A hook answers in place of a host function.
 func TestOnHostCall(t *testing.T) {
 	p := newProbe(t, "request_headers sdset key value 0\nrequest_headers sdget key", func(c *Config) { c.Workers = 2 })

@@ -40,6 +40,7 @@ func (d *SharedData) register(vmID, name string, w *Worker, context uint32) *Sha
 	}
 	if w != nil {
 		q.listener, q.context = w, context
+		w.mail.open()
 	}
 	return q
 }
@@ -110,6 +111,13 @@ type queueNotice struct {
 type mailbox struct {
 	mu      sync.Mutex
 	notices []queueNotice
+	used    bool // the thread has registered a queue
+}
+
+func (m *mailbox) open() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used = true
 }
 
 func (m *mailbox) post(n queueNotice) {

@@ -28,11 +28,14 @@ func (h *Host) Advance(d time.Duration) {
 }
 
 // RunDue runs what is due on this worker now, on its own: answers to call-outs, and a tick. It returns whether there was
-// anything. A gateway's threads do the same each for itself; Host.Advance runs all of them, in a fixed order.
+// anything. A gateway's threads do the same each for itself; Host.Advance runs all of them, in a fixed order. In a
+// Scenario it is the way to have a tick meet what other workers do: move the clock by VirtualClock.Advance, which runs
+// nothing, before.
 func (w *Worker) RunDue() bool {
 	ran := false
 	now := w.host.clock.Monotonic()
 	for {
+		w.host.beforeEvents(w)
 		if at, ok := w.nextEvent(); !ok || at > now {
 			return ran
 		}

@@ -36,7 +36,9 @@ type vm struct {
 	timed  *vmContext // of the call that runs, with Config.CallTimeout
 	mod    api.Module
 	mem    api.Memory
-	rng    *rand.ChaCha8
+	// globals are the module's own that change.
+	globals []api.MutableGlobal
+	rng     *rand.ChaCha8
 
 	callbacks
 	allocator *export
@@ -64,8 +66,9 @@ type vm struct {
 	dead          error
 	diedAt        time.Duration // monotonic
 	lastMemory    uint64
-	rec           *vmRecord // nil unless recorded
-	played        *checkVM  // nil but in Check
+	rec           *vmRecord   // nil unless recorded
+	played        *checkVM    // nil but in Check
+	at            *vmSnapshot // what memory and globals are equal to, or nil
 }
 
 // newVM instantiates the module and runs its start functions. generation tells instances of one worker apart, so that
@@ -85,26 +88,39 @@ func (h *Host) newVM(worker int, generation uint64) (*vm, error) {
 	fillSeed(&seed, h.config.Seed, worker, generation)
 	v.rng = rand.NewChaCha8(seed)
 
+	if err := v.instantiate(); err != nil {
+		return nil, err
+	}
+	v.phase = phaseStart
+	defer func() { v.phase = phaseRun }()
+	if err := v.runStart(); err != nil {
+		v.close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// instantiate makes an instance of the module, without its start functions.
+func (v *vm) instantiate() error {
 	v.phase = phaseStart
 	defer func() { v.phase = phaseRun }()
 	ctx, done := v.limited()
 	starting := &vmContext{Context: experimental.WithMemoryAllocator(ctx.Context, &linearMemory{v: v}), vm: v}
-	mod, err := h.runtime.InstantiateModule(starting, h.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	mod, err := v.host.runtime.InstantiateModule(starting, v.host.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	done()
 	if err != nil {
 		v.endRecord()
 		if inner := errors.Unwrap(err); inner != nil {
 			err = inner // without wazero's words about the function's number
 		}
-		return nil, v.trapped("the start section", err)
+		return v.trapped("the start section", err)
 	}
-	v.mod, v.mem = mod, mod.Memory()
-	v.bind(h)
-	if err := v.runStart(); err != nil {
-		v.close()
-		return nil, err
+	v.mod, v.mem, v.globals = mod, mod.Memory(), v.globals[:0]
+	for _, i := range v.host.globals {
+		v.globals = append(v.globals, mod.ExportedGlobal(globalExport(i)).(api.MutableGlobal))
 	}
-	return v, nil
+	v.bind(v.host)
+	return nil
 }
 
 // runStart calls what initialises the module. Source: proxy-wasm-cpp-host, WasmBase::startVm.
@@ -163,6 +179,7 @@ func (v *vm) invoke(e *export, args ...uint64) (uint64, error) {
 
 // enter runs the module.
 func (v *vm) enter(e *export, args []uint64) (uint64, error) {
+	v.at = nil
 	stack, fn := e.stack, e.fn
 	if e.busy {
 		// The export runs already, further down: its call engine must not be entered twice.
