@@ -15,7 +15,7 @@ func exposeGlobals(wasm []byte) (exposed []byte, globals []int, err error) {
 	if len(wasm) < 8 {
 		return wasm, nil, errModule
 	}
-	imported, exports := 0, -1
+	exports := -1
 	var out []byte
 	r := &wasmReader{b: wasm, at: 8}
 	out = append(out, wasm[:8]...)
@@ -25,10 +25,8 @@ func exposeGlobals(wasm []byte) (exposed []byte, globals []int, err error) {
 		content := r.bytes(r.u32())
 		section := &wasmReader{b: content}
 		switch id {
-		case sectionImport:
-			imported = section.importedGlobals()
 		case sectionGlobal:
-			globals = section.mutableGlobals(imported)
+			globals = section.mutableGlobals()
 		case sectionExport:
 			exports = len(out)
 			content = section.withExports(globals)
@@ -48,47 +46,16 @@ func exposeGlobals(wasm []byte) (exposed []byte, globals []int, err error) {
 	return out, globals, nil
 }
 
-// Sections of a module and what a global's or an import's description is. Source: WebAssembly core specification 2.0,
-// "Binary Format", "Modules".
+// Sections of a module, and the kind of an export. Source: WebAssembly core specification 2.0, "Binary Format", "Modules".
 const (
-	sectionImport = 2
 	sectionGlobal = 6
 	sectionExport = 7
-
-	externFunc   = 0
-	externTable  = 1
-	externMemory = 2
-	externGlobal = 3
+	externGlobal  = 3
 )
 
-// importedGlobals counts them.
-func (r *wasmReader) importedGlobals() (n int) {
-	for range r.u32() {
-		r.bytes(r.u32())
-		r.bytes(r.u32())
-		switch r.byte() {
-		case externFunc:
-			r.u32()
-		case externTable:
-			r.byte()
-			r.limits()
-		case externMemory:
-			r.limits()
-		case externGlobal:
-			r.bytes(2)
-			n++
-		default:
-			r.err = errModule
-		}
-		if r.err != nil {
-			break
-		}
-	}
-	return n
-}
-
-// mutableGlobals returns the indexes of those that are numbers, of which first imported ones come before.
-func (r *wasmReader) mutableGlobals(first int) (mutable []int) {
+// mutableGlobals returns the indexes of those that are numbers. A module that imports globals, which come before its own,
+// loads nowhere.
+func (r *wasmReader) mutableGlobals() (mutable []int) {
 	const v128 = 0x7b
 	for i := range r.u32() {
 		kind, changes := r.byte(), r.byte()
@@ -97,7 +64,7 @@ func (r *wasmReader) mutableGlobals(first int) (mutable []int) {
 			break
 		}
 		if changes == 1 && kind > v128 {
-			mutable = append(mutable, first+int(i))
+			mutable = append(mutable, int(i))
 		}
 	}
 	return mutable

@@ -52,14 +52,6 @@ func (r *wasmReader) skipLEB() {
 	r.err = errModule
 }
 
-func (r *wasmReader) limits() {
-	flags := r.byte()
-	r.u32()
-	if flags&1 != 0 {
-		r.u32()
-	}
-}
-
 // constant skips a constant expression.
 func (r *wasmReader) constant() {
 	for r.err == nil {
@@ -77,7 +69,6 @@ func (r *wasmReader) constant() {
 		case 0xfd: // v128.const
 			r.u32()
 			r.bytes(16)
-		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub, mul
 		default:
 			r.err = errModule
 		}
