@@ -16,6 +16,7 @@ type attempt struct {
 	streams  map[string]*stream
 	mark     mark // where the step began
 	problems []Problem
+	faults   []fault // of the case, in force
 	// unnamed is the stream of the step that is under way, where it has no name.
 	unnamed *stream
 }
@@ -36,6 +37,9 @@ func (a *attempt) fail(p place, diff, format string, args ...any) {
 // step does one step and compares.
 func (a *attempt) step(s *step) {
 	a.mark = a.plugin.mark()
+	if s.faults != nil {
+		a.inject(s.faults)
+	}
 	var x *stream
 	var refused error
 	switch {
@@ -183,6 +187,9 @@ func (a *attempt) finish() {
 			reason = hostsim.EndNormal
 		}
 		x.End(reason)
+	}
+	if !a.suite.shared && len(a.problems) == 0 {
+		a.checkPlayed()
 	}
 	if a.host != nil && len(a.problems) == 0 {
 		if crash := a.newCrash(); crash != nil {
