@@ -157,14 +157,15 @@ func (x *stream) deliver(d exchange.Direction, m *message) {
 		x.actions[prefix+phase] = append(x.actions[prefix+phase], actionOf(f))
 	}
 	last := !m.more && m.trailers == nil // the last part carries the end
+	chunks := m.body.chunks()
 	if !x.given[d] {
 		x.given[d] = true
-		note("headers", x.Headers(d, m.all(), last && len(m.chunks) == 0))
-	} else if last && len(m.chunks) == 0 {
+		note("headers", x.Headers(d, m.all(), last && len(chunks) == 0))
+	} else if last && len(chunks) == 0 {
 		note("body", x.Body(d, nil, true))
 	}
-	for i := 0; i < len(m.chunks) && !x.Over(); i++ {
-		note("body", x.Body(d, m.chunks[i], last && i == len(m.chunks)-1))
+	for i := 0; i < len(chunks) && !x.Over(); i++ {
+		note("body", x.Body(d, chunks[i], last && i == len(chunks)-1))
 	}
 	if m.trailers != nil && !x.Over() {
 		note("trailers", x.Trailers(d, m.trailers))

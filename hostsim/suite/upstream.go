@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"time"
@@ -127,9 +128,7 @@ func (a *answer) http() hostsim.HTTPResponse {
 		r.Headers, r.Body = unreachable.Headers, unreachable.Body
 	default:
 		r.Headers, r.Trailers = a.all(), a.trailers
-		for _, chunk := range a.chunks {
-			r.Body = append(r.Body, chunk...)
-		}
+		r.Body = bytes.Join(a.body.chunks(), nil)
 	}
 	return r
 }
@@ -138,7 +137,7 @@ func (a *answer) http() hostsim.HTTPResponse {
 func (a *answer) grpc() hostsim.GRPCResponse {
 	r := hostsim.GRPCResponse{After: a.after, Reset: a.failure >= 0}
 	if !r.Reset {
-		r.Metadata, r.Messages, r.Trailers = a.headers, a.chunks, a.trailers
+		r.Metadata, r.Messages, r.Trailers = a.headers, a.body.chunks(), a.trailers
 		r.Status, r.StatusMessage = uint32(a.grpcStatus), a.grpcMessage
 	}
 	return r
