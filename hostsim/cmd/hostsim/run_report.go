@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -184,23 +185,27 @@ func (r *runReport) printCoverage(c *hostsim.Coverage) error {
 		calls += int(min(l.Calls, 1))
 	}
 	fmt.Fprintf(r.out, "\ncoverage: %d of %d callbacks, %d of %d host calls\n", callbacks, len(c.Callbacks), calls, len(c.HostCalls))
-	t := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	for _, l := range c.Callbacks {
-		fmt.Fprintf(t, "  %s\t%s\n", l.Name, orNever(l.Calls))
+		fmt.Fprintf(t, "  %s\t%s\t\n", l.Name, orNever(l.Calls))
 	}
 	for _, l := range c.HostCalls {
 		var answers []string
 		for _, a := range l.Answers {
 			answers = append(answers, fmt.Sprintf("%s %d", a.Status, a.Calls))
 		}
-		fmt.Fprintf(t, "  %s\t%s", l.Name, orNever(l.Calls))
-		if len(answers) > 0 {
-			fmt.Fprintf(t, "\t%s", strings.Join(answers, ", "))
-		}
-		fmt.Fprintln(t)
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", l.Name, orNever(l.Calls), strings.Join(answers, ", "))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(r.out, trailing.ReplaceAllString(table.String(), "\n"))
+	return err
 }
+
+// trailing is what a column leaves behind where the last cell is empty.
+var trailing = regexp.MustCompile(` +\n`)
 
 func orNever(n uint64) string {
 	if n == 0 {
