@@ -16,6 +16,7 @@ type attempt struct {
 	streams  map[string]*stream
 	mark     mark // where the step began
 	problems []Problem
+	faults   []fault // of the case, in force
 	// unnamed is the stream of the step that is under way, where it has no name.
 	unnamed *stream
 }
@@ -36,6 +37,9 @@ func (a *attempt) fail(p place, diff, format string, args ...any) {
 // step does one step and compares.
 func (a *attempt) step(s *step) {
 	a.mark = a.plugin.mark()
+	if s.faults != nil {
+		a.inject(s.faults)
+	}
 	var x *stream
 	var refused error
 	switch {
@@ -153,14 +157,15 @@ func (x *stream) deliver(d exchange.Direction, m *message) {
 		x.actions[prefix+phase] = append(x.actions[prefix+phase], actionOf(f))
 	}
 	last := !m.more && m.trailers == nil // the last part carries the end
+	chunks := m.body.chunks()
 	if !x.given[d] {
 		x.given[d] = true
-		note("headers", x.Headers(d, m.all(), last && len(m.chunks) == 0))
-	} else if last && len(m.chunks) == 0 {
+		note("headers", x.Headers(d, m.all(), last && len(chunks) == 0))
+	} else if last && len(chunks) == 0 {
 		note("body", x.Body(d, nil, true))
 	}
-	for i := 0; i < len(m.chunks) && !x.Over(); i++ {
-		note("body", x.Body(d, m.chunks[i], last && i == len(m.chunks)-1))
+	for i := 0; i < len(chunks) && !x.Over(); i++ {
+		note("body", x.Body(d, chunks[i], last && i == len(chunks)-1))
 	}
 	if m.trailers != nil && !x.Over() {
 		note("trailers", x.Trailers(d, m.trailers))
@@ -183,6 +188,9 @@ func (a *attempt) finish() {
 			reason = hostsim.EndNormal
 		}
 		x.End(reason)
+	}
+	if !a.suite.shared && len(a.problems) == 0 {
+		a.checkPlayed()
 	}
 	if a.host != nil && len(a.problems) == 0 {
 		if crash := a.newCrash(); crash != nil {

@@ -19,7 +19,11 @@ func (d *decoder) testCase(v value, s *Suite, start *expectation) *testCase {
 			d.fail(p, "the cases share one plugin, so none has settings of its own; allowed: steps with reconfigure, or no shared")
 		}
 		c.own = s.base.clone()
+		c.own.faults = nil
 		d.settings(parts.plugin, parts.gateway, c.own)
+		if c.ownFaults = c.own.faults != nil; !c.ownFaults {
+			c.own.faults = s.base.faults
+		}
 	}
 	d.steps(v, has, &parts, c)
 	d.checkRefusal(c)
@@ -91,8 +95,8 @@ func (d *decoder) checkStep(s *step, c *testCase, streams map[string]*streamStat
 	switch {
 	case len(does) > 1:
 		d.fail(s.place, "%s and %s in one step; allowed: one of them", does[0], does[1])
-	case len(does) == 0 && s.expect == nil:
-		d.fail(s.place, "does nothing; needed: request, advance, reconfigure, drain or expect")
+	case len(does) == 0 && s.expect == nil && s.faults == nil:
+		d.fail(s.place, "does nothing; needed: request, advance, reconfigure, drain, faults or expect")
 	case s.stream == "" && s.request == nil && (s.response != nil || s.end != nil):
 		d.fail(s.place, "no request; needed, or the name of a stream that has begun")
 	case s.worker != nil && s.request == nil && s.stream == "":

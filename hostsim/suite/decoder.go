@@ -117,6 +117,14 @@ type member struct {
 	value
 }
 
+func isMapping(v value) bool {
+	n := v.node
+	for n.Kind == yaml.AliasNode && n.Alias != nil {
+		n = n.Alias
+	}
+	return n.Kind == yaml.MappingNode
+}
+
 // members are the pairs of a mapping in the order of the text, each key once.
 func (d *decoder) members(v value, what string) []member {
 	v, ok := d.follow(v)

@@ -18,7 +18,7 @@ type message struct {
 	response bool
 	pseudo   map[string]string // :method and the like, as given
 	headers  hostsim.Headers
-	chunks   [][]byte
+	body     body
 	trailers hostsim.Headers
 	properties
 	more bool // the end is not in this piece
@@ -33,7 +33,7 @@ var requestFields = []field[message]{
 	{"authority", pseudoHeader(":authority")},
 	{"scheme", pseudoHeader(":scheme")},
 	{"headers", func(d *decoder, v value, m *message) { m.headers = d.headers(v) }},
-	{"body", func(d *decoder, v value, m *message) { m.chunks = d.body(v) }},
+	{"body", func(d *decoder, v value, m *message) { m.body = d.body(v) }},
 	{"trailers", func(d *decoder, v value, m *message) { m.trailers = d.headers(v) }},
 	{"more", func(d *decoder, v value, m *message) { d.onlyTrue(v, &m.more) }},
 	{"properties", func(d *decoder, v value, m *message) { d.properties(v, &m.properties) }},
@@ -47,7 +47,7 @@ var responseFields = []field[message]{
 		}
 	}},
 	{"headers", func(d *decoder, v value, m *message) { m.headers = d.headers(v) }},
-	{"body", func(d *decoder, v value, m *message) { m.chunks = d.body(v) }},
+	{"body", func(d *decoder, v value, m *message) { m.body = d.body(v) }},
 	{"trailers", func(d *decoder, v value, m *message) { m.trailers = d.headers(v) }},
 	{"more", func(d *decoder, v value, m *message) { d.onlyTrue(v, &m.more) }},
 	{"properties", func(d *decoder, v value, m *message) { d.properties(v, &m.properties) }},
@@ -88,7 +88,7 @@ func (m *message) all() hostsim.Headers {
 		h.Add(":status", m.orElse(":status", "200"))
 	} else {
 		method := "GET"
-		if len(m.chunks) > 0 || m.more {
+		if m.body.given() || m.more {
 			method = "POST"
 		}
 		h.Add(":method", m.orElse(":method", method))
@@ -156,6 +156,26 @@ func isHeaderName(s string) bool {
 	return s != ""
 }
 
+// body is a body as the suite gives it: by its chunks, or by a plan to make them.
+type body struct {
+	list [][]byte
+	plan *bodyPlan
+}
+
+func (b body) given() bool { return len(b.list) > 0 || b.plan != nil }
+
+// chunks are the parts in which it arrives.
+func (b body) chunks() [][]byte {
+	if b.plan == nil {
+		return b.list
+	}
+	data := bytes.Repeat(b.plan.data, b.plan.repeat)
+	if b.plan.chunk == 0 || len(data) == 0 {
+		return [][]byte{data}
+	}
+	return slices.Collect(slices.Chunk(data, b.plan.chunk))
+}
+
 // bodyPlan is a body by its parts.
 type bodyPlan struct {
 	data   []byte
@@ -185,10 +205,10 @@ var bodyFields = []field[bodyPlan]{
 const maxBody = 64 << 20
 
 // body reads text, which arrives in one chunk, a list of chunks, or a mapping that says how to make them.
-func (d *decoder) body(v value) [][]byte {
+func (d *decoder) body(v value) body {
 	f, ok := d.follow(v)
 	if !ok {
-		return nil
+		return body{}
 	}
 	if f.node.Kind != yaml.MappingNode {
 		var chunks [][]byte
@@ -196,13 +216,13 @@ func (d *decoder) body(v value) [][]byte {
 			chunks = append(chunks, []byte(s))
 		}
 		if f.node.Kind == yaml.ScalarNode && len(chunks) == 1 && len(chunks[0]) == 0 {
-			return nil
+			return body{}
 		}
-		return chunks
+		return body{list: chunks}
 	}
 	n := len(d.problems)
-	b := bodyPlan{repeat: 1}
-	has := object(d, v, bodyFields, &b)
+	b := &bodyPlan{repeat: 1}
+	has := object(d, v, bodyFields, b)
 	sources := 0
 	for _, key := range []string{"text", "base64", "file"} {
 		if _, ok := has[key]; ok {
@@ -211,19 +231,12 @@ func (d *decoder) body(v value) [][]byte {
 	}
 	switch {
 	case d.failed(n):
-		return nil
 	case sources != 1:
 		d.fail(v.place, "%d sources; allowed: one of text, base64, file", sources)
-		return nil
 	case len(b.data)*b.repeat > maxBody:
 		d.fail(v.place, "%d bytes; allowed: at most %d", len(b.data)*b.repeat, maxBody)
-		return nil
 	}
-	data := bytes.Repeat(b.data, b.repeat)
-	if b.chunk == 0 || len(data) == 0 {
-		return [][]byte{data}
-	}
-	return slices.Collect(slices.Chunk(data, b.chunk))
+	return body{plan: b}
 }
 
 // properties reads answers to proxy_get_property: text as it is, whole numbers in eight bytes, true and false in one, as

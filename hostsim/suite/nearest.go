@@ -6,6 +6,9 @@ import "strings"
 func orNearest(word string, allowed []string) string {
 	best, least := "", len(word)/2+1
 	for _, a := range allowed {
+		if len(word) > longestWord {
+			break
+		}
 		if d := distance(strings.ToLower(word), a); d < least {
 			best, least = a, d
 		}
@@ -16,13 +19,15 @@ func orNearest(word string, allowed []string) string {
 	return "allowed: " + strings.Join(allowed, ", ")
 }
 
+// longestWord is the number of bytes beyond which a word is not compared.
+const longestWord = 64
+
 // distance is the number of letters to insert, drop, change or swap with their neighbour to make b of a.
 func distance(a, b string) int {
-	const most = 64
-	if len(a) > most || len(b) > most {
-		return most
+	if len(a) > longestWord || len(b) > longestWord {
+		return longestWord
 	}
-	var rows [most + 1][most + 1]int
+	var rows [longestWord + 1][longestWord + 1]int
 	for i := range len(a) + 1 {
 		for j := range len(b) + 1 {
 			switch {

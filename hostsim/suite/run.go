@@ -28,8 +28,10 @@ type Options struct {
 	Begin func(name string)
 	// Done, if not nil, hears of each case when it has ended.
 	Done func(*Result)
-	// Coverage, if not nil, gathers what the cases made the plugin do.
-	Coverage *Coverage
+	// Coverage, if not nil, gathers what the cases made the plugin do, but for starts that were refused.
+	Coverage *hostsim.Coverage
+	// Recorder, if not nil, takes down all that happens, one host after the other.
+	Recorder *hostsim.Recorder
 }
 
 // Result is what became of one case.
@@ -56,8 +58,13 @@ func (s *Suite) Run(ctx context.Context, o Options) ([]*Result, error) {
 		o.Now = time.Now
 	}
 	r := &run{suite: s, options: o, modules: map[string][]byte{}}
-	defer r.close()
-	var results []*Result
+	results, err := r.all(ctx)
+	return results, errors.Join(err, r.close())
+}
+
+// all runs the cases that are selected.
+func (r *run) all(ctx context.Context) (results []*Result, err error) {
+	s, o := r.suite, r.options
 	for _, c := range s.cases {
 		if err := ctx.Err(); err != nil {
 			return results, err
@@ -92,20 +99,23 @@ type run struct {
 	plugin  *plugin           // of a shared suite, once started
 }
 
-func (r *run) close() {
-	if r.plugin != nil {
-		r.retire(r.plugin)
-		r.plugin = nil
+// close ends the plugin of a shared suite.
+func (r *run) close() error {
+	if r.plugin == nil {
+		return nil
 	}
+	return r.retire(r.plugin)
 }
 
 // retire frees a plugin and keeps what it has covered.
-func (r *run) retire(p *plugin) {
+func (r *run) retire(p *plugin) error {
 	if p.host == nil {
-		return
+		return nil
 	}
-	r.options.Coverage.add(p.host)
-	_ = p.host.Close()
+	if r.options.Coverage != nil {
+		r.options.Coverage.Merge(p.host.Coverage())
+	}
+	return p.host.Close()
 }
 
 // module reads the module that a case runs.
@@ -131,7 +141,6 @@ func (r *run) module(s *settings) ([]byte, error) {
 		return nil, invalid(at, "%s", reason(err))
 	}
 	r.modules[path] = wasm
-	r.options.Coverage.module(path, wasm)
 	return wasm, nil
 }
 
@@ -153,6 +162,9 @@ func (r *run) testCase(ctx context.Context, c *testCase) (*Result, error) {
 	}
 	a := &attempt{plugin: p, suite: r.suite, of: c, streams: map[string]*stream{}}
 	a.mark = p.mark()
+	if c.ownFaults {
+		a.faults = c.own.faults
+	}
 	if fresh {
 		a.mark = mark{}
 		a.checkStart(c)
@@ -167,8 +179,8 @@ func (r *run) testCase(ctx context.Context, c *testCase) (*Result, error) {
 	a.finish()
 	if r.suite.shared && p.host != nil {
 		r.plugin = p
-	} else {
-		r.retire(p)
+	} else if err := r.retire(p); err != nil {
+		return nil, err
 	}
 	log := p.log
 	if !fresh {
@@ -191,7 +203,8 @@ func (r *run) start(ctx context.Context, s *settings, wasm []byte) (*plugin, err
 		c.Profile = profile
 	}
 	p.clock = hostsim.NewVirtualClock()
-	c.Clock, c.Log, c.LogLimit, c.HTTPCall = p.clock, p.logged, 1, p.call
+	c.Clock, c.Log, c.LogLimit, c.HTTPCall, c.GRPCCall = p.clock, p.logged, 1, p.httpCall, p.grpcCall
+	c.Faults, c.Recorder = plain(s.faults), r.options.Recorder
 	p.host, p.refused = hostsim.New(ctx, c)
 	if p.refused != nil && (errors.Is(p.refused, hostsim.ErrConfig) || ctx.Err() != nil) {
 		return nil, p.refused

@@ -63,6 +63,7 @@ func TestSchemaHasTheParsersKeys(t *testing.T) {
 		"response": keys(responseFields), "bodyPlan": keys(bodyFields), "expect": keys(expectFields), "start": keys(startFields),
 		"expectRequest": keys(expectRequestFields), "expectResponse": keys(expectResponseFields), "actions": keys(actionFields),
 		"logLine": keys(logFields), "numberRange": keys(numberFields), "comparison": keys(matcherFields),
+		"fault": keys(faultFields), "foreignFunction": keys(foreignFields),
 	}
 	compare := func(name string, properties map[string]any, known []string) {
 		if got, want := slices.Sorted(maps.Keys(properties)), slices.Sorted(slices.Values(known)); !slices.Equal(got, want) {
@@ -83,7 +84,7 @@ func TestSchemaHasTheParsersKeys(t *testing.T) {
 
 // The schema's words are the parser's.
 func TestSchemaHasTheParsersWords(t *testing.T) {
-	for _, words := range [][]string{profileNames(), failurePolicies, logLevels, endReasons, outcomes, actionWords, answerFailures} {
+	for _, words := range [][]string{profileNames(), failurePolicies, logLevels, endReasons, outcomes, actionWords, answerFailures, statusNames()} {
 		text, _ := json.Marshal(words)
 		want := strings.ReplaceAll(string(text), ",", ", ")
 		if !bytes.Contains(Schema, []byte(`"enum": `+want)) {
@@ -154,6 +155,8 @@ func TestEachKeyIsTried(t *testing.T) {
 		try(t, names, seen, logFields)
 		try(t, names, seen, numberFields)
 		try(t, names, seen, matcherFields)
+		try(t, names, seen, faultFields)
+		try(t, names, seen, foreignFields)
 	}
 }
 

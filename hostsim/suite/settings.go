@@ -16,6 +16,7 @@ type settings struct {
 	wasm     *named // nil where the suite names none
 	config   hostsim.Config
 	clusters map[string]*cluster
+	faults   []fault
 }
 
 // named is text with its place.
@@ -96,6 +97,9 @@ var gatewayFields = []field[settings]{
 		d.properties(v, &p)
 		s.config.Properties = p
 	}},
+	{"call_timeout", func(d *decoder, v value, s *settings) { d.duration(v, &s.config.CallTimeout) }},
+	{"faults", func(d *decoder, v value, s *settings) { s.faults = d.faults(v) }},
+	{"foreign_functions", func(d *decoder, v value, s *settings) { d.foreignFunctions(v, &s.config.ForeignFunctions) }},
 	{"clusters", func(d *decoder, v value, s *settings) { d.clusters(v, &s.clusters) }},
 }
 
@@ -149,10 +153,13 @@ type cluster struct{ answers []*answer }
 // answer is what a cluster sends back.
 type answer struct {
 	message
-	after   time.Duration
-	failure int // of answerFailures, or -1
-	when    *callout
-	times   int // 0 for no bound
+	after time.Duration
+	// grpcStatus and grpcMessage end the answer to a gRPC call.
+	grpcStatus  int
+	grpcMessage string
+	failure     int // of answerFailures, or -1
+	when        *callout
+	times       int // 0 for no bound
 }
 
 var answerFailures = []string{"unreachable", "reset", "none"}
@@ -166,6 +173,8 @@ var answerFields = func() []field[answer] {
 	}
 	return append(list,
 		field[answer]{"after", func(d *decoder, v value, a *answer) { d.duration(v, &a.after) }},
+		field[answer]{"grpc_status", func(d *decoder, v value, a *answer) { d.count(v, 0, 16, &a.grpcStatus) }},
+		field[answer]{"grpc_message", func(d *decoder, v value, a *answer) { d.text(v, &a.grpcMessage) }},
 		field[answer]{"failure", func(d *decoder, v value, a *answer) { a.failure = d.oneOf(v, answerFailures) }},
 		field[answer]{"when", func(d *decoder, v value, a *answer) { a.when = d.callout(v, whenFields) }},
 		field[answer]{"times", func(d *decoder, v value, a *answer) { d.count(v, 1, 1<<30, &a.times) }},
@@ -182,7 +191,7 @@ func (d *decoder) clusters(v value, into *map[string]*cluster) {
 			n := len(d.problems)
 			has := object(d, item, answerFields, a)
 			if _, failure := has["failure"]; failure && !d.failed(n) {
-				for _, key := range []string{"status", "headers", "body", "trailers"} {
+				for _, key := range []string{"status", "headers", "body", "trailers", "grpc_status", "grpc_message"} {
 					if p, ok := has[key]; ok {
 						d.fail(p, "a failure has no %s", key)
 					}

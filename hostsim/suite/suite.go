@@ -28,6 +28,8 @@ type testCase struct {
 	own   *settings // the suite's settings with the case's on top
 	start *expectation
 	steps []*step
+	// ownFaults is true where the faults at the start are the case's, not the suite's.
+	ownFaults bool
 }
 
 // step is one thing that a case does, and what must come of it.
@@ -41,6 +43,7 @@ type step struct {
 	config            []byte
 	reconfigure       bool
 	drain             bool
+	faults            []fault // nil leaves those in force
 	expect            *expectation
 }
 
@@ -218,5 +221,6 @@ var stepFields = []field[step]{
 	{"advance", func(d *decoder, v value, s *step) { s.advance = new(time.Duration); d.duration(v, s.advance) }},
 	{"reconfigure", func(d *decoder, v value, s *step) { s.reconfigure = true; d.configuration(v, &s.config) }},
 	{"drain", func(d *decoder, v value, s *step) { d.onlyTrue(v, &s.drain) }},
+	{"faults", func(d *decoder, v value, s *step) { s.faults = d.faults(v) }},
 	{"expect", func(d *decoder, v value, s *step) { s.expect = d.expectation(v, expectFields) }},
 }

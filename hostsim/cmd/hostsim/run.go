@@ -12,14 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/suite"
 )
 
 // runFlags are the flags of run, as given.
 type runFlags struct {
-	wasm, profile, only       string
-	asJSON, coverage, verbose bool
-	printExample, printSchema bool
+	wasm, profile, only, record string
+	asJSON, coverage, verbose   bool
+	printExample, printSchema   bool
 }
 
 func newRun() *cobra.Command {
@@ -52,6 +53,7 @@ It exits 1 when a case fails, 2 when a suite cannot be meant as it is written.`,
 	flags.StringVar(&f.only, "run", "", "run only the cases whose name matches `REGEX`")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print the plugin's log of each case")
 	flags.BoolVar(&f.coverage, "coverage", false, "print which callbacks and host calls the cases reached")
+	flags.StringVar(&f.record, "record", "", "write every callback and host call into `FILE`, for hostsim check")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON")
 	flags.BoolVar(&f.printExample, "example", false, "print a suite to begin with, and do nothing else")
 	flags.BoolVar(&f.printSchema, "schema", false, "print the JSON schema of suites, and do nothing else")
@@ -82,7 +84,7 @@ func (f *runFlags) check(files []string) (suite.Options, error) {
 		o.Only = re
 	}
 	if f.coverage {
-		o.Coverage = &suite.Coverage{}
+		o.Coverage = &hostsim.Coverage{}
 	}
 	return o, nil
 }
@@ -112,6 +114,14 @@ func runSuites(ctx context.Context, f *runFlags, files []string, stdout, stderr 
 	suites, err := loadSuites(files)
 	if err != nil {
 		return err
+	}
+	if f.record != "" {
+		file, err := os.Create(f.record)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		o.Recorder = hostsim.NewRecorder(file, hostsim.RecordOptions{})
 	}
 	report := newRunReport(f, suites, stdout)
 	o.Begin, o.Done = report.beginCase, report.done

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/suite"
 )
 
@@ -148,18 +151,18 @@ func shortTime(d time.Duration) string {
 
 // runJSON is what --json prints.
 type runJSON struct {
-	Cases    []*suite.Result      `json:"cases"`
-	Passed   int                  `json:"passed"`
-	Failed   int                  `json:"failed"`
-	Coverage []suite.CoverageLine `json:"coverage,omitempty"`
+	Cases    []*suite.Result   `json:"cases"`
+	Passed   int               `json:"passed"`
+	Failed   int               `json:"failed"`
+	Coverage *hostsim.Coverage `json:"coverage,omitempty"`
 }
 
 // end prints the summary, and the coverage where it was gathered.
-func (r *runReport) end(took time.Duration, coverage *suite.Coverage) error {
+func (r *runReport) end(took time.Duration, coverage *hostsim.Coverage) error {
 	if r.asJSON {
 		out := json.NewEncoder(r.out)
 		out.SetIndent("", "  ")
-		return out.Encode(runJSON{r.results, r.cases - r.failed, r.failed, coverage.Lines()})
+		return out.Encode(runJSON{r.results, r.cases - r.failed, r.failed, coverage})
 	}
 	s := "s"
 	if r.cases == 1 {
@@ -172,26 +175,41 @@ func (r *runReport) end(took time.Duration, coverage *suite.Coverage) error {
 	return err
 }
 
-func (r *runReport) printCoverage(c *suite.Coverage) error {
-	reached := map[string][2]int{}
-	lines := c.Lines()
-	for _, l := range lines {
-		n := reached[l.Kind]
-		n[1]++
-		if l.Calls > 0 {
-			n[0]++
-		}
-		reached[l.Kind] = n
+// printCoverage shows each callback and host call with how often it ran, and host calls with what they answered.
+func (r *runReport) printCoverage(c *hostsim.Coverage) error {
+	callbacks, calls := 0, 0
+	for _, l := range c.Callbacks {
+		callbacks += int(min(l.Calls, 1))
 	}
-	calls, host := reached[suite.KindCallback], reached[suite.KindHostCall]
-	fmt.Fprintf(r.out, "\ncoverage: %d of %d callbacks, %d of %d host calls\n", calls[0], calls[1], host[0], host[1])
-	t := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
-	for _, l := range lines {
-		if l.Calls == 0 {
-			fmt.Fprintf(t, "  %s\t%s\tnever\n", l.Kind, l.Name)
-		} else {
-			fmt.Fprintf(t, "  %s\t%s\t%d\n", l.Kind, l.Name, l.Calls)
-		}
+	for _, l := range c.HostCalls {
+		calls += int(min(l.Calls, 1))
 	}
-	return t.Flush()
+	fmt.Fprintf(r.out, "\ncoverage: %d of %d callbacks, %d of %d host calls\n", callbacks, len(c.Callbacks), calls, len(c.HostCalls))
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	for _, l := range c.Callbacks {
+		fmt.Fprintf(t, "  %s\t%s\t\n", l.Name, orNever(l.Calls))
+	}
+	for _, l := range c.HostCalls {
+		var answers []string
+		for _, a := range l.Answers {
+			answers = append(answers, fmt.Sprintf("%s %d", a.Status, a.Calls))
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", l.Name, orNever(l.Calls), strings.Join(answers, ", "))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(r.out, trailing.ReplaceAllString(table.String(), "\n"))
+	return err
+}
+
+// trailing is what a column leaves behind where the last cell is empty.
+var trailing = regexp.MustCompile(` +\n`)
+
+func orNever(n uint64) string {
+	if n == 0 {
+		return "never"
+	}
+	return strconv.FormatUint(n, 10)
 }

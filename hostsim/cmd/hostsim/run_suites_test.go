@@ -99,7 +99,10 @@ func TestRunJSON(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stdout)
 	}
 	calls := map[string]uint64{}
-	for _, l := range r.Coverage {
+	for _, l := range r.Coverage.Callbacks {
+		calls[l.Name] = l.Calls
+	}
+	for _, l := range r.Coverage.HostCalls {
 		calls[l.Name] = l.Calls
 	}
 	if calls["proxy_on_request_headers"] != 2 || calls["env.proxy_send_local_response"] != 1 {
@@ -110,7 +113,7 @@ func TestRunJSON(t *testing.T) {
 func TestRunCoverage(t *testing.T) {
 	path := write(t, "two.yaml", twoCases)
 	_, stdout, _ := command("run", path, "--coverage", "--run", "lets it")
-	for _, want := range []string{`coverage: \d+ of \d+ callbacks, \d+ of \d+ host calls\n`, `callback +proxy_on_request_headers +1\n`, `host call +env.proxy_send_local_response +never\n`} {
+	for _, want := range []string{`coverage: \d+ of \d+ callbacks, \d+ of \d+ host calls\n`, `  proxy_on_request_headers +1\n`, `  env.proxy_send_local_response +never\n`, `  env.proxy_log +1 +OK 1\n`} {
 		if !regexp.MustCompile(want).MatchString(stdout) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
