@@ -83,6 +83,9 @@ func (h Headers) index(name []byte) int {
 }
 
 func callGetHeader(v *vm, a []uint64) Status {
+	if MapKind(uint32(a[0])) > mapKindMax {
+		return StatusBadArgument
+	}
 	name, ok := v.read(a[1], a[2])
 	if !ok {
 		return StatusInvalidMemoryAccess
@@ -113,6 +116,9 @@ func callReplaceHeader(v *vm, a []uint64) Status {
 }
 
 func (v *vm) writeHeader(a []uint64, write func(m *Headers, name, value string)) Status {
+	if MapKind(uint32(a[0])) > mapKindMax {
+		return StatusBadArgument
+	}
 	name, ok1 := v.read(a[1], a[2])
 	value, ok2 := v.read(a[3], a[4])
 	if !ok1 || !ok2 {
@@ -127,6 +133,9 @@ func (v *vm) writeHeader(a []uint64, write func(m *Headers, name, value string))
 }
 
 func callRemoveHeader(v *vm, a []uint64) Status {
+	if MapKind(uint32(a[0])) > mapKindMax {
+		return StatusBadArgument
+	}
 	name, ok := v.read(a[1], a[2])
 	if !ok {
 		return StatusInvalidMemoryAccess
@@ -152,6 +161,9 @@ func callGetHeaderPairs(v *vm, a []uint64) Status {
 }
 
 func callSetHeaderPairs(v *vm, a []uint64) Status {
+	if MapKind(uint32(a[0])) > mapKindMax {
+		return StatusBadArgument
+	}
 	data, ok := v.read(a[1], a[2])
 	if !ok {
 		return StatusInvalidMemoryAccess
