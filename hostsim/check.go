@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -62,6 +63,7 @@ type checker struct {
 	host   *Host // for the current recording; its bindings answer from the recording
 	strict bool  // it is the very module that was recorded
 	vms    map[int]*checkVM
+	hidden []string // the recording's redacted headers, in lower case
 	totals recordingTotals
 }
 
@@ -143,7 +145,9 @@ func (c *checker) begin() error {
 	c.report.Recordings++
 	c.strict = header.SHA256 == c.sum
 	c.report.SameModule = c.report.SameModule && c.strict
+	c.hidden = nil
 	for _, name := range header.Redacted {
+		c.hidden = append(c.hidden, strings.ToLower(name))
 		if !slices.Contains(c.report.Redacted, name) {
 			c.report.Redacted = append(c.report.Redacted, name)
 		}

@@ -55,6 +55,13 @@ func (m *checkVM) write(p *param, raw json.RawMessage, args []uint64) error {
 		}
 		return err
 	}
+	if p.kind == paramWanted {
+		data, err := recordedBytes(raw)
+		if err == nil {
+			giveWanted(m.v, data, args[p.at], args[p.at+1])
+		}
+		return err
+	}
 	if !p.written() {
 		return errors.New("the host does not write it")
 	}

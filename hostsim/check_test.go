@@ -109,7 +109,7 @@ func TestChangedRecordingDiffers(t *testing.T) {
 	tests := []struct{ name, old, new, shows, err string }{
 		{"argument", `"value":"hello number-1"`, `"value":"hello number-9"`, `hello number-1`, `calls env.proxy_add_header_map_value {"map":0,"key":"x-greeting","value":"hello number-1"}`},
 		{"answer", `"out":{"value":"number-1"}`, `"out":{"value":"number-8"}`, `"value":"hello number-1"`, `"value":"hello number-8"`},
-		{"longer answer", `"out":{"value":"number-1"}`, `"out":{"value":"` + strings.Repeat("n", 100_000) + `"}`, `"value":"hello number-1"`, `"value":"hello nnn`},
+		{"longer answer", `"out":{"value":"number-1"}`, `"out":{"value":"` + strings.Repeat("n", 2000) + `"}`, `"value":"hello number-1"`, `"value":"hello nnn`},
 		{"status", `"status":"OK","out":{"value":"number-1"}`, `"status":"NOT_FOUND"`, `"value":"hello number-1"`, `hello nobody`},
 		{"trap", `"status":"OK","out":{"value":"number-1"}`, `"trap":"a fault"`, `"value":"hello number-1"`, `traps: a fault`},
 		{"memory", `"memory_sha256":"`, `"memory_sha256":"0`, `"memory_sha256":"`, `left `},

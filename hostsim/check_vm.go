@@ -1,14 +1,11 @@
 package hostsim
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -259,7 +256,7 @@ func (m *checkVM) starved(size uint64) bool {
 		return false // it is being instantiated, and the line would stand between two of its own
 	}
 	l := m.peek()
-	if l == nil || l.Kind != kindCall || l.Name != memoryGrow || !sameJSON(l.Args, fmt.Appendf(nil, `{"bytes":%d}`, size)) {
+	if l == nil || l.Kind != kindCall || l.Name != memoryGrow || !m.sameArgs(l.Args, fmt.Appendf(nil, `{"bytes":%d}`, size)) {
 		return false
 	}
 	m.drop()
@@ -289,7 +286,7 @@ func (m *checkVM) call(b *binding, stack []uint64) {
 	var l *recordedLine
 	if !m.c.strict && ownNeed(b.label) {
 		l = m.peek()
-		if l == nil || l.Kind != kindCall || l.Name != b.label || !sameJSON(l.Args, args) {
+		if l == nil || l.Kind != kindCall || l.Name != b.label || !m.sameArgs(l.Args, args) {
 			m.invent(b, stack)
 			return
 		}
@@ -305,24 +302,8 @@ func (m *checkVM) call(b *binding, stack []uint64) {
 	if l == nil {
 		m.differ("no host call inside this one", got)
 	}
-	if l.Kind != kindCall || l.Name != b.label || !sameJSON(l.Args, args) {
+	if l.Kind != kindCall || l.Name != b.label || !m.sameArgs(l.Args, args) {
 		m.differ(l.expected(), got)
 	}
 	m.answer(b, l, append([]uint64(nil), stack...), stack)
-}
-
-// sameJSON compares values that may be spelled differently.
-func sameJSON(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	decode := func(text []byte) (v any, err error) {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber()
-		err = d.Decode(&v)
-		return v, err
-	}
-	x, err1 := decode(a)
-	y, err2 := decode(b)
-	return err1 == nil && err2 == nil && reflect.DeepEqual(x, y)
 }

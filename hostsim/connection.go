@@ -32,7 +32,8 @@ type ConnectionStep struct {
 type Connection struct {
 	guestContext
 	worker *Worker
-	vm     *vm // nil before Open, and for good where the connection passes without the plugin
+	number uint64 // in the recording
+	vm     *vm    // nil before Open, and for good where the connection passes without the plugin
 
 	down, up  connHalf
 	connected bool // upstream may be connected
@@ -83,6 +84,9 @@ func (d *connHalf) pass() {
 func (w *Worker) NewConnection() *Connection {
 	c := &Connection{worker: w}
 	c.conn = c
+	if r := w.recording(); r != nil {
+		c.number = r.nextStream()
+	}
 	w.mu.Lock()
 	w.open++
 	w.mu.Unlock()
@@ -95,6 +99,9 @@ func (w *Worker) NewConnection() *Connection {
 func (c *Connection) Open() (ConnectionStep, error) {
 	return c.step(&c.down, !c.opened, func() error {
 		c.opened = true
+		if c.worker.recording() != nil {
+			c.worker.putEvent(c.event("open"))
+		}
 		v := c.worker.serving()
 		if v == nil {
 			if c.worker.host.config.FailurePolicy != FailOpen {
@@ -150,6 +157,7 @@ func (c *Connection) UpstreamData(chunk []byte, end bool) (ConnectionStep, error
 
 func (c *Connection) data(d *connHalf, chunk []byte, end bool) (ConnectionStep, error) {
 	return c.step(d, c.opened && !d.end, func() error {
+		c.recordData(d, chunk, end)
 		d.unread, d.end = append(d.unread, chunk...), end
 		if d == &c.down && !c.connected {
 			return nil

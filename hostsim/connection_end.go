@@ -19,6 +19,7 @@ func (c *Connection) close(by CloseType) error {
 	if c.ended {
 		return nil
 	}
+	c.recordClose(by)
 	c.shut()
 	c.ended = true
 	v := c.vm

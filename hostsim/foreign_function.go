@@ -70,15 +70,8 @@ func callForeignFunction(v *vm, a []uint64) Status {
 		return StatusNotFound
 	}
 	result, st := f(v.worker, argument)
-	var at uint32
-	if uint32(a[4]) != 0 && len(result) > 0 {
-		var ok bool
-		if at, ok = v.alloc(len(result)); !ok || !v.mem.Write(at, result) {
-			return StatusInvalidMemoryAccess
-		}
-	}
-	if uint32(a[4]) != 0 && !v.putU32(a[4], at) || uint32(a[5]) != 0 && !v.putU32(a[5], uint32(len(result))) {
-		return StatusInvalidMemoryAccess
+	if given := giveWanted(v, result, a[4], a[5]); given != StatusOK {
+		return given
 	}
 	return st
 }

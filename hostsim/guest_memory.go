@@ -58,19 +58,38 @@ func give[T ~string | ~[]byte](v *vm, data T, ptrPtr, sizePtr uint64) Status {
 	if v.rec != nil {
 		v.rec.wroteBytes(ptrPtr, []byte(data))
 	}
-	var ptr uint32
-	if len(data) > 0 {
-		var ok bool
-		if ptr, ok = v.alloc(len(data)); !ok {
-			return StatusInvalidMemoryAccess
-		}
-		view, ok := v.mem.Read(ptr, uint32(len(data)))
-		if !ok {
-			return StatusInvalidMemoryAccess
-		}
-		copy(view, data)
+	ptr, ok := place(v, data)
+	if !ok || !v.mem.WriteUint32Le(uint32(ptrPtr), ptr) || !v.mem.WriteUint32Le(uint32(sizePtr), uint32(len(data))) {
+		return StatusInvalidMemoryAccess
 	}
-	if !v.mem.WriteUint32Le(uint32(ptrPtr), ptr) || !v.mem.WriteUint32Le(uint32(sizePtr), uint32(len(data))) {
+	return StatusOK
+}
+
+// place copies data into memory that the module allocates; no data is at address 0.
+func place[T ~string | ~[]byte](v *vm, data T) (ptr uint32, ok bool) {
+	if len(data) == 0 {
+		return 0, true
+	}
+	if ptr, ok = v.alloc(len(data)); !ok {
+		return 0, false
+	}
+	view, ok := v.mem.Read(ptr, uint32(len(data)))
+	copy(view, data)
+	return ptr, ok
+}
+
+// giveWanted is give where an address of 0 says that the module does not want that part of the answer.
+func giveWanted(v *vm, data []byte, ptrPtr, sizePtr uint64) Status {
+	if v.rec != nil {
+		v.rec.wroteBytes(ptrPtr, data)
+	}
+	if uint32(ptrPtr) != 0 {
+		ptr, ok := place(v, data)
+		if !ok || !v.mem.WriteUint32Le(uint32(ptrPtr), ptr) {
+			return StatusInvalidMemoryAccess
+		}
+	}
+	if uint32(sizePtr) != 0 && !v.mem.WriteUint32Le(uint32(sizePtr), uint32(len(data))) {
 		return StatusInvalidMemoryAccess
 	}
 	return StatusOK

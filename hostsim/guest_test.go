@@ -1,8 +1,10 @@
 package hostsim
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,6 +74,10 @@ func newProbe(t testing.TB, script string, adjust ...func(*Config)) *probe {
 	for _, f := range adjust {
 		f(&c)
 	}
+	var recording bytes.Buffer
+	if _, ok := t.(*testing.T); ok && c.Recorder == nil {
+		c.Recorder = NewRecorder(&recording, RecordOptions{})
+	}
 	h, err := New(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -80,10 +86,23 @@ func newProbe(t testing.TB, script string, adjust ...func(*Config)) *probe {
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
+		if recording.Len() > 0 && !t.Failed() {
+			replayed(t, c.Wasm, &recording)
+		}
 	})
 	p := &probe{Host: h, t: t}
 	p.heard()
 	return p
+}
+
+// replayed checks that a test's host has been recorded so that it replays, whatever the test did.
+func replayed(t testing.TB, wasm []byte, recording io.Reader) {
+	t.Helper()
+	if report, err := Check(context.Background(), wasm, recording); err != nil {
+		t.Errorf("the recording of this test does not replay: %v", err)
+	} else if !report.SameModule || report.VMs == 0 {
+		t.Errorf("the recording of this test: %+v", report)
+	}
 }
 
 // heard returns what the workers have logged since it was last called, one line an entry, without the main thread.

@@ -152,6 +152,7 @@ func (h *Host) Reconfigure(pluginConfig []byte) error {
 	h.reconfiguring.Lock()
 	defer h.reconfiguring.Unlock()
 	pluginConfig = slices.Clone(pluginConfig)
+	h.recordConfig(pluginConfig)
 	if err := h.try(pluginConfig); err != nil {
 		return err
 	}
@@ -174,6 +175,7 @@ func (h *Host) Reconfigure(pluginConfig []byte) error {
 // uses it, and ticks until then. Envoy would cut those streams when its drain time ends; hostsim leaves that to the
 // caller, who holds them.
 func (h *Host) Drain() {
+	h.recordDrain()
 	for _, w := range h.threads() {
 		w.mu.Lock()
 		w.vm.drainRoots()

@@ -28,7 +28,9 @@ func PropertyInt(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, 
 func (s *Stream) SetProperty(path string, value []byte) {
 	s.worker.mu.Lock()
 	defer s.worker.mu.Unlock()
-	if path = wirePath(path); value == nil {
+	path = wirePath(path)
+	s.recordProperty(path, value)
+	if value == nil {
 		delete(s.properties, path)
 		return
 	}

@@ -114,7 +114,7 @@ func (r *Recorder) begin(h *Host) error {
 	if r.busy {
 		return fmt.Errorf("%w: Recorder serves another host, which is not closed yet", ErrConfig)
 	}
-	r.busy, r.vms, r.totals = true, 0, recordingTotals{}
+	r.busy, r.vms, r.streams, r.totals = true, 0, 0, recordingTotals{}
 	sum := sha256.Sum256(h.config.Wasm)
 	c := &h.config
 	header := recordingHeader{

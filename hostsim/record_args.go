@@ -17,6 +17,7 @@ const (
 	paramResult  paramKind = '=' // address of what the host writes: a number of 32 bits, or bytes
 	paramWide    paramKind = ':' // address of a number of 64 bits that the host writes
 	paramGiven   paramKind = '>' // two addresses, for those of bytes that the host allocates
+	paramWanted  paramKind = '?' // the same, and an address of 0 says that the module does not want it
 	paramMap     paramKind = '}' // the same, a serialised header map
 	paramPointer paramKind = '!' // an address that means nothing outside the module
 )
@@ -56,7 +57,7 @@ var callParams = map[string]string{
 	"proxy_grpc_call":   "service* name* method* metadata# message* timeout call=",
 	"proxy_grpc_stream": "service* name* method* metadata# stream=",
 	"proxy_grpc_send":   "stream message* end_of_stream", "proxy_grpc_cancel": "stream", "proxy_grpc_close": "stream",
-	"proxy_call_foreign_function": "function* arguments* result>",
+	"proxy_call_foreign_function": "function* arguments* result?",
 
 	"proxy_get_configuration": "configuration>", "proxy_continue_request": "", "proxy_continue_response": "",
 	"proxy_clear_route_cache": "", "pthread_equal": "a! b!", "emscripten_notify_memory_growth": "memory",
@@ -90,7 +91,7 @@ func paramsOf(name, letters string) []param {
 	if text, ok := callParams[name]; ok {
 		for field := range strings.FieldsSeq(text) {
 			p := param{name: field, kind: paramNumber, at: at}
-			if last := len(field) - 1; strings.IndexByte("-*#[=:>}!", field[last]) >= 0 {
+			if last := len(field) - 1; strings.IndexByte("-*#[=:>?}!", field[last]) >= 0 {
 				p.name, p.kind = field[:last], paramKind(field[last])
 			}
 			out = append(out, p)
@@ -111,14 +112,14 @@ func paramsOf(name, letters string) []param {
 
 // width is the number of wasm parameters.
 func (p *param) width() int {
-	if strings.IndexByte("*#[>}", byte(p.kind)) >= 0 {
+	if strings.IndexByte("*#[>?}", byte(p.kind)) >= 0 {
 		return 2
 	}
 	return 1
 }
 
 // written is true for what the host writes.
-func (p *param) written() bool { return strings.IndexByte("=:>}", byte(p.kind)) >= 0 }
+func (p *param) written() bool { return strings.IndexByte("=:>?}", byte(p.kind)) >= 0 }
 
 // appendArgs writes what the module passes: numbers, and bytes by content. Addresses are left out: they differ between
 // builds of one plugin.

@@ -24,8 +24,11 @@ type redaction struct {
 	next  int
 }
 
-// secret is a part of a header value that is replaced wherever else it appears.
-type secret struct{ value, standIn []byte }
+// secret is a header value, or a word of one, that is replaced wherever else it appears.
+type secret struct {
+	value, standIn []byte
+	whole          bool
+}
 
 const (
 	maxSecrets = 256 // the last ones: a recorder's memory is bounded
@@ -50,10 +53,13 @@ func (r *redaction) headers(h Headers) Headers {
 		return h
 	}
 	out := h.Clone()
-	for i := range out {
+	for i := range out { // all secrets first: another header may repeat one
 		if r.hides(out[i][0]) {
 			out[i][1] = string(r.standIn([]byte(out[i][1])))
-		} else {
+		}
+	}
+	for i := range out {
+		if !r.hides(out[i][0]) {
 			out[i][1] = string(r.text([]byte(out[i][1])))
 		}
 	}
@@ -95,15 +101,17 @@ func (r *redaction) text(data []byte) []byte {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range r.known {
-		if s.value != nil && bytes.Contains(data, s.value) {
-			data = bytes.ReplaceAll(data, s.value, s.standIn)
+	for _, whole := range []bool{true, false} { // a whole value first: its words are a part of it
+		for _, s := range r.known {
+			if s.value != nil && s.whole == whole && bytes.Contains(data, s.value) {
+				data = bytes.ReplaceAll(data, s.value, s.standIn)
+			}
 		}
 	}
 	return data
 }
 
-// standIn replaces a whole value, word by word, and remembers its longer words.
+// standIn replaces a whole value, word by word, and remembers it and its words.
 func (r *redaction) standIn(value []byte) []byte {
 	out := make([]byte, 0, len(value))
 	for i := 0; i < len(value); {
@@ -124,6 +132,7 @@ func (r *redaction) standIn(value []byte) []byte {
 		}
 		out, i = append(out, word...), end
 	}
+	r.remember(value, out, true)
 	return out
 }
 
@@ -154,13 +163,14 @@ func (r *redaction) wordFor(word []byte) []byte {
 			out[i] = 'x'
 		}
 	}
-	if len(word) >= minSecret {
-		r.remember(slices.Clone(word), out)
-	}
+	r.remember(word, out, false)
 	return out
 }
 
-func (r *redaction) remember(value, standIn []byte) {
+func (r *redaction) remember(value, standIn []byte, whole bool) {
+	if len(value) < minSecret {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.known {
@@ -168,6 +178,6 @@ func (r *redaction) remember(value, standIn []byte) {
 			return
 		}
 	}
-	r.known[r.next] = secret{value, standIn}
+	r.known[r.next] = secret{slices.Clone(value), slices.Clone(standIn), whole}
 	r.next = (r.next + 1) % maxSecrets
 }

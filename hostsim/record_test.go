@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -94,6 +99,7 @@ func recordMixed(t testing.TB, o RecordOptions) []byte {
 	return out.Bytes()
 }
 
+// What a recording holds is enough to play all of it, and leaves every memory as it was.
 func TestRecordingReplaysEqual(t *testing.T) {
 	recording := recordMixed(t, RecordOptions{})
 	report, err := Check(context.Background(), guest(t, "probe"), bytes.NewReader(recording))
@@ -101,6 +107,82 @@ func TestRecordingReplaysEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !report.SameModule || report.Memories != report.VMs || report.VMs < 6 || report.Callbacks < 100 || report.HostCalls < 200 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// What drove the host stands in the recording as events.
+func TestEventsAreRecorded(t *testing.T) {
+	recording := string(recordMixed(t, RecordOptions{}))
+	for _, want := range []string{
+		`"name":"request_headers","worker":0,"mono":1000000000,"stream":1,"headers":[[":method","POST"],[":path","/ä?\u0001"],[":authority","a"],["x-session-id",{"base64":"//4gaWQ="}]],"end_of_stream":false}`,
+		`"name":"request_body","worker":1,"mono":1150000000,"stream":2,"data":{"base64":"AP97fQD/`,
+		`"stream":1,"headers":[[":status","200"]],"end_of_stream":true}`,
+		`"name":"tick","worker":-1,"mono":1100000000}`,
+		`"call":4,"headers":[[":status","200"]],"data":{"base64":"gGFuc3dlcg=="},"trailers":[]}`,
+		`"stream":2,"reason":"client_gone"}`,
+		`"plugin_config":"request_headers log 2 second\nrequest_headers return 0"}`,
+		`"kind":"event","name":"drain"`,
+	} {
+		if !strings.Contains(recording, want) {
+			t.Errorf("no event with %s", want)
+		}
+	}
+}
+
+// Several goroutines at once, on the machine's own clock: lines of one virtual machine stay in order.
+func TestConcurrentRecording(t *testing.T) {
+	var out bytes.Buffer
+	h, err := New(context.Background(), Config{Wasm: guest(t, "probe"), PluginConfig: []byte(mixed), Workers: 4, Clock: NewRealClock(),
+		FailurePolicy: FailReload, ReloadBackoff: time.Nanosecond, Recorder: NewRecorder(&out, RecordOptions{})})
+	ok(t, err)
+	var wg sync.WaitGroup
+	for i := range h.Workers() {
+		wg.Go(func() {
+			for range 25 {
+				s := h.Worker(i).NewStream()
+				_, _ = s.RequestHeaders(get, false) // it crashes now and then
+				_, _ = s.RequestBody([]byte("body"), true)
+				_ = s.End(EndNormal)
+			}
+		})
+	}
+	wg.Wait()
+	ok(t, h.Close())
+	report, err := Check(context.Background(), guest(t, "probe"), &out)
+	ok(t, err)
+	if report.Memories != report.VMs || report.Callbacks < 200 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// Thousands of streams leave the same memory behind, bit for bit; RECORD_STREAMS sets another number.
+func TestLongRecordingIsBitIdentical(t *testing.T) {
+	n := 5000
+	if text := os.Getenv("RECORD_STREAMS"); text != "" {
+		var err error
+		n, err = strconv.Atoi(text)
+		ok(t, err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "recording.jsonl"))
+	ok(t, err)
+	defer file.Close()
+	h, err := New(context.Background(), Config{Wasm: guest(t, "greeter"), Recorder: NewRecorder(file, RecordOptions{})})
+	ok(t, err)
+	for i := range n {
+		s := h.Worker(0).NewStream()
+		_, err := s.RequestHeaders(Headers{{":method", "GET"}, {"x-name", strconv.Itoa(i)}}, true)
+		ok(t, err)
+		_, err = s.ResponseHeaders(reply, true)
+		ok(t, err)
+		ok(t, s.End(EndNormal))
+	}
+	ok(t, h.Close())
+	_, err = file.Seek(0, io.SeekStart)
+	ok(t, err)
+	report, err := Check(context.Background(), guest(t, "greeter"), file)
+	ok(t, err)
+	if report.Memories != 3 || report.Callbacks < uint64(3*n) {
 		t.Errorf("%+v", report)
 	}
 }

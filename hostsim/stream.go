@@ -52,7 +52,8 @@ type Step struct {
 type Stream struct {
 	guestContext
 	worker *Worker
-	vm     *vm // nil before begin, and for good where the stream passes without the plugin
+	number uint64 // in the recording
+	vm     *vm    // nil before begin, and for good where the stream passes without the plugin
 
 	begun    bool
 	request  half
@@ -76,6 +77,9 @@ func (w *Worker) NewStream() *Stream {
 	s := &Stream{worker: w}
 	s.stream = s
 	s.request.stream, s.response.stream, s.response.reverse = s, s, true
+	if r := w.recording(); r != nil {
+		s.number = r.nextStream()
+	}
 	w.mu.Lock()
 	w.open++
 	w.mu.Unlock()

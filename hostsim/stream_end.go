@@ -31,6 +31,7 @@ func (s *Stream) End(reason EndReason) error {
 	if s.ended {
 		return nil
 	}
+	s.recordEnd(reason)
 	err := s.begin()
 	s.noteEnd(reason)
 	if s.vm != nil && s.vm.dead == nil {

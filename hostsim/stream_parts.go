@@ -45,6 +45,7 @@ func (s *Stream) ResponseTrailers(h Headers) (Step, error) {
 }
 
 func (s *Stream) headers(d *half, h Headers, end bool) (Step, error) {
+	s.recordMap(d, partHeaders, h, end)
 	inOrder := !d.hasHeaders && !d.complete && (!d.reverse || s.request.hasHeaders)
 	return s.step(d, inOrder, func() error {
 		d.headers, d.hasHeaders = h.lowered(), true
@@ -53,10 +54,12 @@ func (s *Stream) headers(d *half, h Headers, end bool) (Step, error) {
 }
 
 func (s *Stream) body(d *half, chunk []byte, end bool) (Step, error) {
+	s.recordBody(d, chunk, end)
 	return s.step(d, d.hasHeaders && !d.complete, func() error { return d.deliverData(chunk, end) })
 }
 
 func (s *Stream) trailers(d *half, h Headers) (Step, error) {
+	s.recordMap(d, partTrailers, h, true)
 	return s.step(d, d.hasHeaders && !d.complete, func() error {
 		d.trailers, d.hasTrailers = h.lowered(), true
 		return d.deliverTrailers()

@@ -109,16 +109,16 @@ func (w *Worker) firstEvent() (first event, ok bool) {
 		}
 	}
 	if n, found := w.mail.first(); found {
-		take(n.at, func() { w.mail.take(); w.vm.deliverNotice(n) })
+		take(n.at, func() { w.mail.take(); w.recordDue("queue_ready"); w.vm.deliverNotice(n) })
 	}
 	if r, call, answer := w.vm.nextCall(); answer != nil {
-		take(answer.at, func() { w.vm.deliverCall(r, call, &answer.HTTPResponse) })
+		take(answer.at, func() { w.recordAnswer(call, &answer.HTTPResponse); w.vm.deliverCall(r, call, &answer.HTTPResponse) })
 	}
 	if r, call, e := w.vm.nextGRPC(); e != nil {
-		take(e.at, func() { w.vm.deliverGRPC(r, call, e) })
+		take(e.at, func() { w.recordDue("grpc"); w.vm.deliverGRPC(r, call, e) })
 	}
 	if r := w.vm.nextTick(); r != nil {
-		take(r.next, func() { w.vm.tickRoot(r) })
+		take(r.next, func() { w.recordDue("tick"); w.vm.tickRoot(r) })
 	}
 	return first, ok
 }

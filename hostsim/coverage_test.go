@@ -1,0 +1,60 @@
+package hostsim
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
+
+func TestCoverage(t *testing.T) {
+	p := newProbe(t, "request_headers get 0 nothing\nrequest_headers get 0 nothing\nrequest_headers get 0 :path\nrequest_headers when 2 badptr\nrequest_headers when 2 panic now")
+	p.pass()
+	s := p.Worker(0).NewStream()
+	_, _ = s.RequestHeaders(get, true) // panics
+	c := p.Coverage()
+	calls := map[string]uint64{}
+	for _, cb := range c.Callbacks {
+		calls[cb.Name] = cb.Calls
+	}
+	for name, want := range map[string]uint64{"proxy_on_request_headers": 2, "proxy_on_response_headers": 1, "proxy_on_tick": 0, "_initialize": 3} {
+		if got, listed := calls[name]; !listed || got != want {
+			t.Errorf("%s: %d calls, listed %v, want %d", name, got, listed, want)
+		}
+	}
+	if _, listed := calls["proxy_abi_version_0_2_1"]; listed {
+		t.Error("the ABI marker is no callback")
+	}
+	answers := map[string]HostCallCoverage{}
+	for _, h := range c.HostCalls {
+		answers[h.Name] = h
+	}
+	for _, want := range []HostCallCoverage{
+		{"env.proxy_get_header_map_value", 6, []AnswerCoverage{{"NOT_FOUND", 4}, {"OK", 2}}},
+		{"env.proxy_http_call", 0, nil},
+		{"wasi_snapshot_preview1.fd_prestat_get", 3, []AnswerCoverage{{"errno 8", 3}}},
+	} {
+		if got := answers[want.Name]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	text, err := json.Marshal(c)
+	ok(t, err)
+	var back Coverage
+	ok(t, json.Unmarshal(text, &back))
+	if !reflect.DeepEqual(back, c) {
+		t.Errorf("JSON changes it: %s", text)
+	}
+}
+
+func TestCoverageMerges(t *testing.T) {
+	a := Coverage{Callbacks: []CallbackCoverage{{"b", 1}, {"d", 2}}, HostCalls: []HostCallCoverage{{"x", 3, []AnswerCoverage{{"OK", 3}}}}}
+	b := Coverage{Callbacks: []CallbackCoverage{{"a", 5}, {"d", 7}}, HostCalls: []HostCallCoverage{{"w", 1, nil}, {"x", 9, []AnswerCoverage{{"EMPTY", 5}, {"OK", 1}}}}}
+	a.Merge(b)
+	want := Coverage{
+		Callbacks: []CallbackCoverage{{"a", 5}, {"b", 1}, {"d", 9}},
+		HostCalls: []HostCallCoverage{{"w", 1, nil}, {"x", 12, []AnswerCoverage{{"EMPTY", 5}, {"OK", 4}}}},
+	}
+	if !reflect.DeepEqual(a, want) || b.HostCalls[1].Answers[1].Calls != 1 {
+		t.Errorf("%+v; the other %+v", a, b)
+	}
+}
