@@ -11,16 +11,17 @@ var ErrDifference = errors.New("hostsim: the module does not do what the recordi
 // Difference is the first place where a module leaves a recording.
 type Difference struct {
 	// Line is the recording's line, from 1.
-	Line int
+	Line int `json:"line"`
 	// Worker is the worker of the virtual machine, or MainThread or Canary, and Generation counts its virtual machines.
-	Worker     int
-	Generation uint64
+	Worker     int    `json:"worker"`
+	Generation uint64 `json:"generation"`
 	// Callback is the callback that ran, such as proxy_on_request_headers, or "" between callbacks and while starting.
-	Callback string
+	Callback string `json:"callback,omitempty"`
 	// Context is the context that the callback was for.
-	Context uint32
-	// Expected and Got are what the recording says and what the module did, each one line of text.
-	Expected, Got string
+	Context uint32 `json:"context,omitempty"`
+	// Expected is what the recording says and Got what the module did, each one line of text.
+	Expected string `json:"expected"`
+	Got      string `json:"got"`
 }
 
 // Error says it all in one line.

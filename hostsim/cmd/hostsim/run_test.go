@@ -184,18 +184,24 @@ type serving struct {
 // startServe runs serve until the test's end and waits for its first line.
 func startServe(t *testing.T, args ...string) *serving {
 	t.Helper()
+	return start(t, "serve", args...)
+}
+
+// start is startServe for a command that serves.
+func start(t *testing.T, name string, args ...string) *serving {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	out, w := io.Pipe()
 	s := &serving{stdout: bufio.NewReader(out), stop: stop, exited: make(chan int, 1)}
 	go func() {
-		s.exited <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), w, &s.stderr)
+		s.exited <- run(ctx, append([]string{name, "--listen", "127.0.0.1:0"}, args...), w, &s.stderr)
 		close(s.exited)
 		w.Close()
 	}()
 	t.Cleanup(func() { stop(); go io.Copy(io.Discard, out); <-s.exited })
 	line, err := s.stdout.ReadString('\n')
 	if err != nil {
-		t.Fatalf("serve %v: %v\n%s", args, err, s.stderr.String())
+		t.Fatalf("%s %v: %v\n%s", name, args, err, s.stderr.String())
 	}
 	s.url, _, _ = strings.Cut(strings.TrimPrefix(line, "Listening on "), " ")
 	s.address = strings.TrimPrefix(s.url, "http://")

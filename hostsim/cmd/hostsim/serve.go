@@ -25,6 +25,8 @@ type serveFlags struct {
 	simReplicas, workers          int
 	cacheTokens                   int
 	headersStop                   bool
+
+	recorder *hostsim.Recorder // not a flag: record sets it
 }
 
 func newServe() *cobra.Command {
@@ -58,6 +60,12 @@ It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 s
 			return serve(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
+	f.add(cmd)
+	return cmd
+}
+
+// add gives a command the flags.
+func (f *serveFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.wasm, "wasm", "", "the plugin, a .wasm `FILE`; none means round robin without a plugin")
@@ -73,7 +81,6 @@ It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 s
 	flags.IntVar(&f.workers, "workers", 2, "`N` worker threads, each with its own virtual machine")
 	flags.StringVar(&f.profile, "profile", hostsim.Profiles()[0].Name, "gateway to imitate: envoy-1.36, envoy-1.40 or permissive")
 	flags.BoolVar(&f.headersStop, "allow-on-headers-stop-iteration", false, "let the plugin see the body while it pauses in the headers\n(Envoy's option of that name)")
-	return cmd
 }
 
 // check finds mistakes on the command line before anything is started.
@@ -123,7 +130,7 @@ func parseUpstreams(flags, http2 []string) ([]gateway.Cluster, error) {
 	return clusters, nil
 }
 
-func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) error {
+func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -172,11 +179,12 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) error {
 		}
 		defer caller.Close()
 		host, err = startPlugin(ctx, hostsim.Config{HTTPCall: caller.Call, Wasm: wasm, Profile: profile, Workers: f.workers, PluginConfig: config,
-			VMConfig: []byte(f.vmConfig), RootID: f.rootID, AllowOnHeadersStopIteration: f.headersStop}, hostsim.LogInfo, stderr)
+			VMConfig: []byte(f.vmConfig), RootID: f.rootID, AllowOnHeadersStopIteration: f.headersStop,
+			Recorder: f.recorder}, hostsim.LogInfo, stderr)
 		if err != nil {
 			return err
 		}
-		defer host.Close()
+		defer func() { err = errors.Join(err, host.Close()) }() // which ends the recording
 	}
 	g, err := gateway.New(gateway.Config{Host: host, Clusters: clusters})
 	if err != nil {
