@@ -43,7 +43,11 @@ func newCaller(t testing.TB, abi string, p Profile, adjust ...func(*Config)) *ca
 			add(module, findHostFunc(module, name))
 		}
 	}
-	m.funcs = append(m.funcs, wasmFunc{name: "proxy_on_request_headers", params: []api.ValueType{i32, i32, i32}, results: []api.ValueType{i32},
+	params := []api.ValueType{i32, i32, i32}
+	if abi == abi010 {
+		params = params[:2]
+	}
+	m.funcs = append(m.funcs, wasmFunc{name: "proxy_on_request_headers", params: params, results: []api.ValueType{i32},
 		body: []byte{0x41, 1}})
 	c := Config{Wasm: m.bytes(), Profile: p}
 	for _, f := range adjust {

@@ -76,9 +76,9 @@ var callParams = map[string]string{
 	"fd_pread": "fd vectors! count offset read=", "fd_pwrite": "fd data[ offset written=",
 	"fd_readdir": "fd buffer! length cookie used=", "fd_renumber": "fd to", "fd_sync": "fd", "fd_tell": "fd position:",
 	"path_create_directory": "fd path*", "path_filestat_get": "fd flags path* stat=",
-	"path_filestat_set_times": "fd flags path* accessed modified which", "path_link": "fd flags old* new_fd new*",
+	"path_filestat_set_times": "fd flags path* accessed modified which", "path_link": "fd flags old* new_fd new!",
 	"path_readlink": "fd path* buffer! length used=", "path_remove_directory": "fd path*",
-	"path_rename": "fd old* new_fd new*", "path_symlink": "old* fd new*", "path_unlink_file": "fd path*",
+	"path_rename": "fd old* new_fd new*", "path_symlink": "old* fd new!", "path_unlink_file": "fd path*",
 	"sock_accept": "fd flags opened=", "sock_recv": "fd vectors! count flags received= out_flags=",
 	"sock_send": "fd data[ flags sent=", "sock_shutdown": "fd how",
 }

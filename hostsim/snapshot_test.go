@@ -17,7 +17,7 @@ func TestRestore(t *testing.T) {
 		request_headers mrec gauge 7
 		tick log 2 ticked
 		request_headers tickevery 1000
-		request_headers when 1 log 2 first`)
+		request_headers when 1 log 2 first`, neverRecorded)
 	p.pass()
 	p.heard()
 	before, err := p.Snapshot()
@@ -53,7 +53,7 @@ func TestRestore(t *testing.T) {
 // A machine that has died, been replaced or grown comes back as it was.
 func TestRestoreAfterACrash(t *testing.T) {
 	for _, policy := range []FailurePolicy{FailClosed, FailReload} {
-		p := newProbe(t, "request_headers when 2 panic boom\nrequest_headers random", func(c *Config) { c.FailurePolicy = policy })
+		p := newProbe(t, "request_headers when 2 panic boom\nrequest_headers random", neverRecorded, func(c *Config) { c.FailurePolicy = policy })
 		p.pass()
 		p.heard()
 		hash := p.Worker(0).MemoryHash()
@@ -84,7 +84,7 @@ func TestRestoreAfterACrash(t *testing.T) {
 }
 
 func TestRestoreAfterGrowth(t *testing.T) {
-	p := newProbe(t, "request_headers when 2 garbage 1 30000000\nrequest_headers random")
+	p := newProbe(t, "request_headers when 2 garbage 1 30000000\nrequest_headers random", neverRecorded)
 	p.pass()
 	before, err := p.Snapshot()
 	ok(t, err)
@@ -104,7 +104,7 @@ func TestRestoreAfterGrowth(t *testing.T) {
 
 // Queues, notices of them, and how often a fault has been played go back too.
 func TestRestoreQueuesAndFaults(t *testing.T) {
-	p := newProbe(t, "configure qregister q\nrequest_headers enqueue 1 hello\nqueue_ready dequeue 1", func(c *Config) {
+	p := newProbe(t, "configure qregister q\nrequest_headers enqueue 1 hello\nqueue_ready dequeue 1", neverRecorded, func(c *Config) {
 		c.Faults = []Fault{{At: "env.proxy_enqueue_shared_queue", Nth: 2, Answer: "INTERNAL_FAILURE"}}
 	})
 	p.pass()
@@ -132,7 +132,7 @@ func TestRestoreQueuesAndFaults(t *testing.T) {
 }
 
 func TestSnapshotRefusals(t *testing.T) {
-	p, other := newProbe(t, "request_headers return 0"), newProbe(t, "request_headers return 0")
+	p, other := newProbe(t, "request_headers return 0", neverRecorded), newProbe(t, "request_headers return 0", neverRecorded)
 	before, err := p.Snapshot()
 	ok(t, err)
 	if err := other.Restore(before); !errors.Is(err, ErrSnapshot) {
