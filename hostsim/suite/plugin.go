@@ -17,6 +17,7 @@ type plugin struct {
 	clusters map[string]*upstream
 	unasked  []string // requests that no answer is for
 	crashes  map[int]error
+	started  *started // nil where it cannot be set back
 }
 
 // mark is a moment in what a plugin has done.

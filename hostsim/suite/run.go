@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
@@ -97,14 +98,17 @@ type run struct {
 	options Options
 	modules map[string][]byte // by path
 	plugin  *plugin           // of a shared suite, once started
+	warm    *plugin           // started with the suite's settings, to be set back for each case
 }
 
-// close ends the plugin of a shared suite.
+// close ends the plugin of a shared suite, or the one that was set back for each case.
 func (r *run) close() error {
-	if r.plugin == nil {
-		return nil
+	for _, p := range []*plugin{r.plugin, r.warm} {
+		if p != nil {
+			return r.retire(p)
+		}
 	}
-	return r.retire(r.plugin)
+	return nil
 }
 
 // retire frees a plugin and keeps what it has covered.
@@ -156,7 +160,7 @@ func (r *run) testCase(ctx context.Context, c *testCase) (*Result, error) {
 	p := r.plugin
 	fresh := p == nil
 	if fresh {
-		if p, err = r.start(ctx, c.own, wasm); err != nil {
+		if p, err = r.fresh(ctx, c, wasm); err != nil {
 			return nil, err
 		}
 	}
@@ -177,17 +181,21 @@ func (r *run) testCase(ctx context.Context, c *testCase) (*Result, error) {
 		a.step(st)
 	}
 	a.finish()
-	if r.suite.shared && p.host != nil {
-		r.plugin = p
-	} else if err := r.retire(p); err != nil {
-		return nil, err
+	switch {
+	case r.suite.shared && p.host != nil:
+		r.plugin, r.warm = p, nil
+	case p == r.warm:
+	default:
+		if err := r.retire(p); err != nil {
+			return nil, err
+		}
 	}
 	log := p.log
 	if !fresh {
 		log = log[first.log:]
 	}
 	return &Result{Name: c.name, File: r.suite.file, Line: c.line, OK: len(a.problems) == 0,
-		Duration: r.options.Now().Sub(began), Problems: a.problems, Log: log}, nil
+		Duration: r.options.Now().Sub(began), Problems: a.problems, Log: slices.Clone(log)}, nil
 }
 
 // start starts a plugin. A refused start is not an error here: a case may expect it.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
 )
 
 func compileSchema(t *testing.T) *jsonschema.Schema {
@@ -166,5 +168,30 @@ func try[T any](t *testing.T, names []string, seen map[string]bool, fields []fie
 		if name := fmt.Sprintf("%T %s", new(T), f.key); !seen[name] {
 			t.Errorf("%v: no %s", names, name)
 		}
+	}
+}
+
+// The schema's defaults are the host's.
+func TestSchemaHasTheHostsDefaults(t *testing.T) {
+	var schema struct {
+		Defs map[string]struct {
+			Properties map[string]struct{ Default any }
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	gateway := schema.Defs["gateway"].Properties
+	for key, want := range map[string]any{
+		"profile": hostsim.Profiles()[0].Name, "buffer_limit": float64(hostsim.DefaultBufferLimit), "workers": 1.0,
+		"memory_limit_pages": float64(hostsim.DefaultMemoryLimitPages), "failure_policy": failurePolicies[hostsim.FailClosed],
+		"log_level": hostsim.LogTrace.String(), "seed": 0.0, "allow_on_headers_stop_iteration": false,
+	} {
+		if got := gateway[key].Default; got != want {
+			t.Errorf("%s: %v, want %v", key, got, want)
+		}
+	}
+	if !strings.Contains(string(Schema), `"Waiting time of fail_reload. 0 or none is `+hostsim.DefaultReloadBackoff.String()+`."`) {
+		t.Error("reload_backoff tells another default")
 	}
 }

@@ -143,26 +143,6 @@ func (a *answer) grpc() hostsim.GRPCResponse {
 	return r
 }
 
-// fits reports whether a request is as described.
-func (c *callout) fits(m *madeCall) bool {
-	if c.cluster != nil && !c.cluster.holds([]string{m.cluster}) || c.worker != nil && *c.worker != m.worker {
-		return false
-	}
-	for _, list := range [][]keyed[*matcher]{c.pseudo, c.headers} {
-		for _, h := range list {
-			if !h.what.holds(m.headers.Values(h.key)) {
-				return false
-			}
-		}
-	}
-	for _, h := range c.trailers {
-		if !h.what.holds(m.trailers.Values(h.key)) {
-			return false
-		}
-	}
-	return c.body == nil || c.body.holds(bodyValues(m.body))
-}
-
 // bodyValues makes an empty body absent.
 func bodyValues(body []byte) []string {
 	if len(body) == 0 {
