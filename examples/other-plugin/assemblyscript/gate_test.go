@@ -91,7 +91,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// The SDK reads an empty configuration out of bounds, in hostsim as in Envoy: a plugin on it needs one.
+// With an empty configuration the SDK reads out of bounds, in hostsim as in Envoy: a plugin on it needs one.
 func TestEmptyConfigurationTraps(t *testing.T) {
 	empty := gate
 	empty.Config = ""
