@@ -13,6 +13,7 @@ HOST_SOURCES := go.mod go.sum $(shell find hostsim -type f ! -name '*_test.go')
 # The plugins of examples/other-plugin, for each the files that it is made of.
 OTHER := examples/other-plugin
 GATE := $(OTHER)/assemblyscript/gate.wasm
+ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
 .PHONY: help demo serve test e2e peer rust bench check fuzz race wasm build others clean
@@ -68,11 +69,14 @@ fuzz: ## each fuzz target for 30 seconds
 
 wasm: dist/pinwheel.wasm ## dist/pinwheel.wasm
 build: dist/hostsim ## dist/hostsim
-others: $(GATE) ## the example plugin in AssemblyScript, for its test (npm, or else Node from PyPI)
+others: $(GATE) $(ASK) ## example plugins in AssemblyScript and Go, for their tests (npm, or else Node from PyPI)
 
 $(GATE): $(OTHER)/assemblyscript/package.json $(OTHER)/assemblyscript/package-lock.json $(OTHER)/assemblyscript/assembly/index.ts
 	$(GO) run ./build/npm $(OTHER)/assemblyscript ci --no-audit --no-fund
 	$(GO) run ./build/npm $(OTHER)/assemblyscript run --silent build
+
+$(ASK): $(OTHER)/go/main.go go.mod $(shell find plugin/abi/full -type f ! -name '*_test.go')
+	GOOS=wasip1 GOARCH=wasm $(GO) build -buildmode=c-shared -o $@ ./$(OTHER)/go
 
 $(QUOTA): $(OTHER)/rust/Cargo.toml $(OTHER)/rust/Cargo.lock $(OTHER)/rust/src/lib.rs
 	cd $(OTHER)/rust && cargo build --locked --release --target wasm32-wasip1

@@ -43,6 +43,7 @@ var rules = []rule{
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
 	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./policy", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
+	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
 }
 

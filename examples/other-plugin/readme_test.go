@@ -62,7 +62,7 @@ func program(t *testing.T, bin, name, script string) {
 func authorsFolder(t *testing.T, from string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", "assembly/index.ts", "gate_test.go"} {
+	for _, name := range []string{"package.json", "package-lock.json", "assembly/index.ts", "gate_test.go", "gate.yaml"} {
 		to := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			t.Fatal(err)
@@ -86,9 +86,9 @@ func authorsFolder(t *testing.T, from string) string {
 	return dir
 }
 
-// The README's commands, one after another in one shell in an author's folder, print what the README shows.
-func TestReadme(t *testing.T) {
-	page := read(t, "README.md")
+// shell runs a page's commands, one after another in one shell in an author's folder, and returns what they print.
+func shell(t *testing.T, page, dir string) string {
+	t.Helper()
 	checkout, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
@@ -104,31 +104,67 @@ func TestReadme(t *testing.T) {
 	}
 	program(t, bin, "npm", "PATH='"+path+"' exec '"+npm+"' . \"$@\"")
 	program(t, bin, "hostsim", "exec '"+checkout+"/dist/hostsim' \"$@\"")
-
 	port := freePort(t)
 	script := strings.NewReplacer(":8080", ":"+port, "serve --wasm", "serve --listen 127.0.0.1:"+port+" --wasm", "9000", freePort(t)).
 		Replace(strings.Join(envoytest.ShellBlocks(page), ""))
-	out, err := envoytest.RunScript(t.Context(), authorsFolder(t, "assemblyscript"), script,
-		"PATH="+bin+string(os.PathListSeparator)+path, "GOFLAGS=-mod=mod")
+	out, err := envoytest.RunScript(t.Context(), dir, script, "PATH="+bin+string(os.PathListSeparator)+path, "GOFLAGS=-mod=mod")
 	if err != nil {
 		t.Errorf("%v (`make build` builds hostsim)", err)
 	}
+	return out
+}
+
+// shows fails unless the text blocks of a page were printed, line by line in order. A line may go on with a time.
+func shows(t *testing.T, page, out string) {
+	t.Helper()
 	rest := out
-	for _, line := range strings.Split(strings.TrimSpace(fenced(page, "text")), "\n") {
+	lines := strings.Split(strings.TrimSpace(fenced(page, "text")), "\n")
+	if len(lines) < 3 {
+		t.Errorf("the page shows %q", lines)
+	}
+	for _, line := range lines {
 		_, after, ok := strings.Cut(rest, line)
 		if !ok {
 			t.Fatalf("%q is not printed, or not there:\n%s", line, out)
 		}
 		rest = after
 	}
+}
+
+func TestReadme(t *testing.T) {
+	page := read(t, "README.md")
+	out := shell(t, page, authorsFolder(t, "assemblyscript"))
+	shows(t, page, out)
 	if !strings.Contains(out, "ok  \texample.com/gate") {
 		t.Errorf("the author's test did not run:\n%s", out)
 	}
 }
 
-// The README's Go is the author's test, word for word.
-func TestReadmeShowsTheTest(t *testing.T) {
-	if code := fenced(read(t, "README.md"), "go"); code == "" || !strings.Contains(read(t, "assemblyscript/gate_test.go"), code) {
-		t.Error("the README's test is not in gate_test.go")
+// hostsim's own page is about a plugin that is built already.
+func TestHostsimsReadme(t *testing.T) {
+	page := read(t, filepath.Join(root, "hostsim/README.md"))
+	dir := authorsFolder(t, "assemblyscript")
+	if err := os.WriteFile(filepath.Join(dir, "gate.wasm"), []byte(read(t, "assemblyscript/gate.wasm")), 0o644); err != nil {
+		t.Fatalf("%v (`make others` builds it)", err)
+	}
+	shows(t, page, shell(t, page, dir))
+	if suite := fenced(page, "yaml"); suite != read(t, "assemblyscript/gate.yaml") {
+		t.Errorf("the page's suite is not gate.yaml:\n%s", suite)
+	}
+}
+
+// The pages' Go is in tests, word for word.
+func TestReadmesShowTests(t *testing.T) {
+	tests := read(t, "assemblyscript/gate_test.go") + read(t, "rust/quota_test.go")
+	for _, name := range []string{"README.md", "../../hostsim/README.md"} {
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, name), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s shows no Go", name)
+		}
+		for _, b := range blocks {
+			if !strings.Contains(tests, b[1]) {
+				t.Errorf("%s shows Go that is in no test:\n%s", name, b[1])
+			}
+		}
 	}
 }

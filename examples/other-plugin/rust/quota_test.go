@@ -5,6 +5,7 @@ package quota
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,26 +36,27 @@ func TestQuotaOfAMinute(t *testing.T) {
 
 // Two workers that count at once let pass no request too many, in whatever order their host calls come.
 func TestWorkersShareTheQuota(t *testing.T) {
-	met := false
-	for seed := range uint64(100) {
-		h := hosttest.New(t, quota)
-		var passed [2]int
-		three := func(w *hostsim.Worker) {
-			for range 3 {
-				if h.Do(w.Index(), hosttest.Request{}).Status == 200 {
-					passed[w.Index()]++
-				}
-			}
-		}
-		for _, access := range h.Interleave(seed, three, three) {
-			met = met || access.Status == hostsim.StatusCASMismatch
-		}
-		if passed[0]+passed[1] != 3 {
-			t.Fatalf("seed %d: %d requests passed, and %d", seed, passed[0], passed[1])
+	one := quota
+	one.Config = "1"
+	h := hosttest.New(t, one)
+	passed := 0
+	request := func(w *hostsim.Worker) {
+		if h.Do(w.Index(), hosttest.Request{}).Status == 200 {
+			passed++
 		}
 	}
-	if !met {
-		t.Error("the workers never met")
+	explored, err := h.Explore(hostsim.Exploration{
+		Scenario: hostsim.Scenario{Workers: []func(*hostsim.Worker){request, request}},
+		Before:   func() { passed = 0 },
+		Check: func(hostsim.Played) error {
+			if passed != 1 {
+				return fmt.Errorf("%d of 2 requests passed, the quota is 1", passed)
+			}
+			return nil
+		},
+	})
+	if err != nil || explored.Schedules < 2 {
+		t.Error(explored, err)
 	}
 }
 
