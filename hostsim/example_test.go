@@ -1,7 +1,6 @@
 package hostsim
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -38,28 +37,6 @@ func Example() {
 	// request: forward [[:method GET] [:path /] [x-greeting hi]]
 	// response: wait
 	// shared: yes, ticks: 9
-}
-
-// A recording holds another build of a plugin to what this one did.
-func ExampleCheck() {
-	wasm, err := buildGuest("probe")
-	if err != nil {
-		panic(err)
-	}
-	var recording bytes.Buffer
-	h, err := New(context.Background(), Config{Wasm: wasm, PluginConfig: []byte("request_headers replace 0 x-greeting hi"),
-		Recorder: NewRecorder(&recording, RecordOptions{})})
-	if err != nil {
-		panic(err)
-	}
-	s := h.Worker(0).NewStream()
-	_, _ = s.RequestHeaders(Headers{{":method", "GET"}, {":path", "/"}}, true)
-	_ = s.End(EndNormal)
-	_ = h.Close()
-
-	report, err := Check(context.Background(), wasm, &recording)
-	fmt.Println(report.SameModule, report.Memories == report.VMs, err)
-	// Output: true true <nil>
 }
 
 // Whether a gateway would load a module, without running it.
