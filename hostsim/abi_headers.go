@@ -93,7 +93,7 @@ func callGetHeader(v *vm, a []uint64) Status {
 	m, st := v.headerMap(a[0], false)
 	i := -1
 	if st == StatusOK {
-		i = m.index(name)
+		i = m.index(MapKind(uint32(a[0])).lookup(name))
 	}
 	switch {
 	case st != StatusOK && st != StatusNotFound:
@@ -108,7 +108,7 @@ func callGetHeader(v *vm, a []uint64) Status {
 }
 
 func callAddHeader(v *vm, a []uint64) Status {
-	return v.writeHeader(a, func(m *Headers, name, value string) { *m = append(*m, [2]string{name, value}) })
+	return v.writeHeader(a, MapKind(uint32(a[0])).add)
 }
 
 func callReplaceHeader(v *vm, a []uint64) Status {
@@ -128,7 +128,7 @@ func (v *vm) writeHeader(a []uint64, write func(m *Headers, name, value string))
 	if st != StatusOK {
 		return st
 	}
-	write(m, strings.ToLower(string(name)), string(value))
+	write(m, strings.ToLower(string(MapKind(uint32(a[0])).lookup(name))), string(value))
 	return StatusOK
 }
 
@@ -144,7 +144,7 @@ func callRemoveHeader(v *vm, a []uint64) Status {
 	if st != StatusOK {
 		return st
 	}
-	m.Del(string(name))
+	m.Del(string(MapKind(uint32(a[0])).lookup(name)))
 	return StatusOK
 }
 
@@ -172,7 +172,7 @@ func callSetHeaderPairs(v *vm, a []uint64) Status {
 	if st != StatusOK {
 		return st
 	}
-	*m = decodePairs(data)
+	*m = MapKind(uint32(a[0])).normal(decodePairs(data))
 	return StatusOK
 }
 

@@ -39,7 +39,7 @@ func TestHeaderMaps(t *testing.T) {
 		remove 0 X-One = 0
 		get 0 x-twice = 0 only
 		mapsize 0 = 0 62
-		pairs 0 = 0 :path=/, x-twice=only, x-mid=m, x-empty=, x-new=first, x-new=second, x-fresh=made
+		pairs 0 = 0 :path=/, x-mid=m, x-empty=, x-new=first, x-new=second, x-twice=only, x-fresh=made
 		pairs 2 = 0`)
 	got := s.Headers(MapRequestHeaders)
 	if got.Value("x-fresh") != "made" || len(got.Values("x-new")) != 2 || got[0] != [2]string{":path", "/"} {

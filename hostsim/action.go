@@ -1,5 +1,7 @@
 package hostsim
 
+import "slices"
+
 // actionKind is something that a module asked for in a callback and that happens after it.
 type actionKind uint8
 
@@ -20,22 +22,18 @@ type action struct {
 	do     func()
 }
 
-// postpone queues an action until the callback has returned and its answer has been acted on.
+// postpone queues an action until the callback has returned.
 func (v *vm) postpone(a action) { v.pending = append(v.pending, a) }
 
-// settle runs what callbacks have asked for, in order, and what the callbacks of that ask for in turn. Callers have acted
-// on the answer of their own callback before. Source: proxy-wasm-cpp-host, WasmBase::doAfterVmCallActions.
+// settle runs what callbacks have asked for, in order. A callback that runs on the way settles what is left before its own
+// answer counts. Source: proxy-wasm-cpp-host, WasmBase::doAfterVmCallActions.
 func (v *vm) settle() {
-	if v.settling {
-		return
+	v.stopped = false
+	for len(v.pending) > 0 {
+		a := v.pending[0]
+		v.pending = slices.Delete(v.pending, 0, 1)
+		v.act(a)
 	}
-	v.settling, v.stopped = true, false
-	for i := 0; i < len(v.pending); i++ {
-		v.act(v.pending[i])
-	}
-	clear(v.pending)
-	v.pending = v.pending[:0]
-	v.settling = false
 }
 
 func (v *vm) act(a action) {
@@ -49,6 +47,11 @@ func (v *vm) act(a action) {
 	case actionContinueRequest:
 		a.stream.request.resume()
 	case actionContinueResponse:
+		if s := a.stream; !s.response.hasHeaders && !s.over() {
+			s.warn(LogCritical, "proxy_continue_stream of a response that has not come: Envoy dies of it")
+			s.cut("wasm_continue_stream")
+			break
+		}
 		a.stream.response.resume()
 	case actionReply:
 		a.stream.answer(a.reply)

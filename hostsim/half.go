@@ -57,6 +57,14 @@ type half struct {
 	endOut     bool
 }
 
+// kind is that of this direction's headers.
+func (d *half) kind() MapKind {
+	if d.reverse {
+		return MapResponseHeaders
+	}
+	return MapRequestHeaders
+}
+
 // view is the buffer that the plugin reads.
 func (d *half) view() *[]byte {
 	if d.buffering {
@@ -113,6 +121,16 @@ func (d *half) exports() (headers, body, trailers *export) {
 // answered is true when the callback that has just returned sent a local reply, which overrides its answer.
 func (d *half) answered() bool { return d.stream.vm != nil && d.stream.vm.stopped }
 
+// settled does what the callback has asked for, before its answer is acted on, and reports whether there is nothing left
+// to answer. Source: proxy-wasm-cpp-host, DeferAfterCallActions: continue_stream in a callback lets the stream go on
+// first, and then an answer to pause pauses it for good; seen on Envoy 1.36.4 and 1.40.0.
+func (d *half) settled() bool {
+	if v := d.stream.vm; v != nil {
+		v.settle()
+	}
+	return d.stream.over() || d.stream.local != nil && !d.reverse
+}
+
 // deliverHeaders shows the headers to the plugin and acts on its answer.
 func (d *half) deliverHeaders(end bool) error {
 	e, _, _ := d.exports()
@@ -121,8 +139,15 @@ func (d *half) deliverHeaders(end bool) error {
 	if err != nil {
 		return err
 	}
-	switch answer = d.headersAnswer(uint32(answer)); answer {
+	answer = d.headersAnswer(uint32(answer))
+	if d.settled() {
+		return nil
+	}
+	switch answer {
 	case answerContinue:
+		if d.headersOut {
+			d.stream.warn(LogError, "proxy_continue_stream in a headers callback that does not pause: Envoy lets the headers go on twice")
+		}
 		d.headersOpen = false
 		d.release()
 	case headersStop:
@@ -159,7 +184,8 @@ func (d *half) deliverData(chunk []byte, end bool) error {
 	}
 	if d.buffering {
 		d.buffered = append(d.buffered, chunk...)
-		if d.over(d.buffered) {
+		if d.reverse && d.over(d.buffered) {
+			// Of a request the plugin sees what is too much, of a response it does not: seen on Envoy 1.36.4 and 1.40.0.
 			return d.checkLimit(d.buffered, true)
 		}
 	} else {
@@ -171,13 +197,16 @@ func (d *half) deliverData(chunk []byte, end bool) error {
 	if err != nil {
 		return err
 	}
+	if d.answered() || answer > dataStopNoBuffer {
+		answer = dataStopNoBuffer
+	}
+	if d.settled() {
+		return nil
+	}
 	return d.dataAnswer(uint32(answer))
 }
 
 func (d *half) dataAnswer(answer uint32) error {
-	if d.answered() || answer > dataStopNoBuffer {
-		answer = dataStopNoBuffer
-	}
 	whole := d.buffering // the chunk is in the buffer already
 	if !whole && answer != dataStopNoBuffer {
 		if len(d.buffered) == 0 && answer == answerContinue {
@@ -194,6 +223,9 @@ func (d *half) dataAnswer(answer uint32) error {
 	}
 	// Paused without buffering, the chunk is out of the plugin's reach.
 	d.state, d.bodyOpen = stopped, d.buffering
+	if !d.buffering && d.over(d.buffered) {
+		d.state, d.limited = stoppedAll, false // the gateway stops reading until the plugin resumes
+	}
 	return d.checkLimit(d.buffered, d.buffering)
 }
 
@@ -209,7 +241,11 @@ func (d *half) deliverTrailers() error {
 	if err != nil {
 		return err
 	}
-	if uint32(answer) != answerContinue || d.answered() {
+	stop := uint32(answer) != answerContinue || d.answered()
+	if d.settled() {
+		return nil
+	}
+	if stop {
 		d.state = stopped
 		return nil
 	}
@@ -235,7 +271,7 @@ func (d *half) release() {
 // resume is what continue_stream does to a paused direction. Held back without the plugin's knowledge, body and trailers
 // now come to it; what it has seen goes on.
 func (d *half) resume() {
-	if d.state == flowing || d.stream.over() {
+	if d.stream.over() {
 		return
 	}
 	all := d.state == stoppedAll

@@ -48,27 +48,35 @@ func (h Headers) Values(name string) []string {
 // Clone returns a copy that shares nothing with h.
 func (h Headers) Clone() Headers { return slices.Clone(h) }
 
-// Add appends a value, keeping those that are there.
+// Add adds a value, keeping those that are there: a pseudo header behind the other pseudo headers, any other at the end.
 func (h *Headers) Add(name, value string) {
-	*h = append(*h, [2]string{strings.ToLower(name), value})
+	pair := [2]string{strings.ToLower(name), value}
+	if !strings.HasPrefix(name, ":") {
+		*h = append(*h, pair)
+		return
+	}
+	i := 0
+	for i < len(*h) && strings.HasPrefix((*h)[i][0], ":") {
+		i++
+	}
+	*h = slices.Insert(*h, i, pair)
 }
 
-// Set gives name exactly one value. The first occurrence keeps its place, further ones go.
+// Set gives name exactly one value, in the place where Add puts it: Envoy removes the header and adds it anew.
 func (h *Headers) Set(name, value string) {
-	out, done := (*h)[:0], false
-	for _, kv := range *h {
-		if !strings.EqualFold(kv[0], name) {
-			out = append(out, kv)
-		} else if !done {
-			done = true
-			out = append(out, [2]string{kv[0], value})
+	h.Del(name)
+	h.Add(name, value)
+}
+
+// put is Set that leaves a header that is there in its place.
+func (h *Headers) put(name, value string) {
+	for i := range *h {
+		if (*h)[i][0] == name {
+			(*h)[i][1] = value
+			return
 		}
 	}
-	clear((*h)[len(out):])
-	*h = out
-	if !done {
-		h.Add(name, value)
-	}
+	h.Add(name, value)
 }
 
 // Del removes every value of name.

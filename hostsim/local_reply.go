@@ -1,6 +1,10 @@
 package hostsim
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // LocalReply is a response that did not come from upstream.
 type LocalReply struct {
@@ -29,32 +33,85 @@ func (s *Stream) answer(r *LocalReply) {
 	case s.response.hasHeaders || s.vm == nil || s.vm.dead != nil:
 		s.local, s.localReady = r, true
 		r.Headers = r.headers()
+		r.shape(s.request.headers)
 		s.response.headers, s.response.hasHeaders = r.Headers, true
 	default:
 		s.local = r
 		s.local.Headers = r.headers()
+		s.local.shape(s.request.headers)
 		s.replyThroughPlugin()
 	}
 }
 
-// headers completes what the plugin gave by what a gateway adds.
+// headers completes what the plugin gave by what a gateway adds. Source: Envoy, Http::Utility::prepareLocalReply.
 func (r *LocalReply) headers() Headers {
 	h := Headers{{":status", strconv.Itoa(r.Status)}}
 	for _, kv := range r.Headers {
-		if kv[0] != ":status" && kv[0] != "content-length" {
+		if kv[0] != ":status" {
 			h = append(h, kv)
 		}
 	}
-	if len(r.Body) > 0 {
-		if _, ok := h.Get("content-type"); !ok {
-			h.Add("content-type", "text/plain")
-		}
-		h.Add("content-length", strconv.Itoa(len(r.Body)))
+	if len(r.Body) == 0 {
+		h.Del("content-length")
+		return h
 	}
-	if r.GRPCStatus >= 0 {
-		h.Set("grpc-status", strconv.Itoa(int(r.GRPCStatus)))
+	h.put("content-length", strconv.Itoa(len(r.Body)))
+	if _, ok := h.Get("content-type"); !ok {
+		h.Add("content-type", "text/plain")
 	}
 	return h
+}
+
+// shape makes the reply what the request asks for: a call of gRPC gets its status in the headers and no body, HEAD gets
+// the headers alone. Source: as for headers; seen on Envoy 1.36.4 and 1.40.0.
+func (r *LocalReply) shape(request Headers) {
+	if kind := request.Value("content-type"); kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+") {
+		if r.GRPCStatus < 0 {
+			r.GRPCStatus = grpcStatusOf(r.Status)
+		}
+		r.Status = 200
+		r.Headers.put(":status", "200")
+		r.Headers.Del("content-length")
+		r.Headers.put("content-type", "application/grpc")
+		r.Headers.put("grpc-status", strconv.Itoa(int(r.GRPCStatus)))
+		if len(r.Body) > 0 {
+			r.Headers.put("grpc-message", percentEncoded(r.Body))
+		}
+		r.Body = nil
+	}
+	if request.Value(":method") == "HEAD" {
+		r.Body = nil
+	}
+}
+
+// grpcStatusOf maps an HTTP status to that of gRPC. Source: the mapping of gRPC, doc/http-grpc-status-mapping.md.
+func grpcStatusOf(status int) int32 {
+	switch status {
+	case 400:
+		return 13
+	case 401:
+		return 16
+	case 403:
+		return 7
+	case 404:
+		return 12
+	case 429, 502, 503, 504:
+		return 14
+	}
+	return 2
+}
+
+// percentEncoded writes a message as gRPC does: what is no printable ASCII, and the percent sign, as %XX.
+func percentEncoded(b []byte) string {
+	var out strings.Builder
+	for _, c := range b {
+		if c >= ' ' && c <= '~' && c != '%' {
+			out.WriteByte(c)
+		} else {
+			fmt.Fprintf(&out, "%%%02X", c)
+		}
+	}
+	return out.String()
 }
 
 // replyThroughPlugin sends the local reply down the plugin's own response callbacks.

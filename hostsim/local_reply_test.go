@@ -61,7 +61,7 @@ func TestLocalReplyWithoutResponseCallbacks(t *testing.T) {
 	s := h.Worker(0).NewStream()
 	step, err := s.RequestHeaders(get, true)
 	ok(t, err)
-	if r := s.LocalReply(); step.Flow != Reply || r.Status != 201 || r.Headers.Value("grpc-status") != "5" || len(r.Body) != 4 {
+	if r := s.LocalReply(); step.Flow != Reply || r.Status != 201 || r.GRPCStatus != 5 || len(r.Body) != 4 {
 		t.Errorf("flow %v, reply %+v", step.Flow, r)
 	}
 }

@@ -86,8 +86,8 @@ func TestEndReasonsAsProperties(t *testing.T) {
 		{EndNormal, true, "propint response$code = 0 200\npropint response$flags = 0 0\nprop response$code_details = 0 via_upstream"},
 		{EndClientGone, false, "propint response$code = 1\npropint response$flags = 0 16384\nprop response$code_details = 0 downstream_remote_disconnect"},
 		{EndClientGone, true, "propint response$code = 0 200\npropint response$flags = 0 16384\nprop response$code_details = 0 downstream_remote_disconnect"},
-		{EndUpstreamReset, true, "propint response$code = 0 200\npropint response$flags = 0 8388608\nprop response$code_details = 0 upstream_reset_after_response_started"},
-		{EndUpstreamReset, false, "propint response$code = 1\npropint response$flags = 0 32\nprop response$code_details = 0 upstream_reset_before_response_started"},
+		{EndUpstreamReset, true, "propint response$code = 0 200\npropint response$flags = 0 8388608\nprop response$code_details = 0 upstream_reset_after_response_started{protocol_error}"},
+		{EndUpstreamReset, false, "propint response$code = 1\npropint response$flags = 0 64\nprop response$code_details = 0 upstream_reset_before_response_started{connection_termination}"},
 		{EndTimeout, false, "propint response$code = 1\npropint response$flags = 0 4\nprop response$code_details = 0 response_timeout"},
 	} {
 		p := newProbe(t, "log propint response$code\nlog propint response$flags\nlog prop response$code_details")

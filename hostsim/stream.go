@@ -189,6 +189,11 @@ func (s *Stream) readyOf(d *half) Step {
 	return s.outcome(d)
 }
 
+// warn logs what hostsim does better than Envoy, which a plugin must not rely on.
+func (s *Stream) warn(level LogLevel, text string) {
+	s.worker.host.log(s.worker.index, level, "hostsim: "+text)
+}
+
 // Headers returns a copy of a header map as it stands, with the plugin's changes; nil when it has not arrived.
 func (s *Stream) Headers(kind MapKind) Headers {
 	s.worker.mu.Lock()

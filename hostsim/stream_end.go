@@ -17,10 +17,10 @@ const (
 
 // Response flags as the property response.flags answers them. Values as seen on Envoy 1.36.4 and 1.40.0.
 const (
-	flagTimeout       = 4
-	flagNeverAnswered = 32
-	flagClientGone    = 16384
-	flagBrokenOff     = 8388608
+	flagTimeout    = 4
+	flagTerminated = 64
+	flagClientGone = 16384
+	flagBrokenOff  = 8388608
 )
 
 // End ends the stream: log, done and delete, exactly once however often it is called, also when no headers ever came. A
@@ -77,9 +77,9 @@ func (s *Stream) noteEnd(reason EndReason) {
 	case reason == EndTimeout:
 		details, flags = "response_timeout", flagTimeout
 	case reason == EndUpstreamReset && s.response.hasHeaders:
-		details, flags = "upstream_reset_after_response_started", flagBrokenOff
+		details, flags = "upstream_reset_after_response_started{protocol_error}", flagBrokenOff
 	case reason == EndUpstreamReset:
-		details, flags = "upstream_reset_before_response_started", flagNeverAnswered
+		details, flags = "upstream_reset_before_response_started{connection_termination}", flagTerminated
 	case s.local != nil:
 		details = s.local.Details
 	case s.details != "":

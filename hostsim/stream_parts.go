@@ -48,7 +48,7 @@ func (s *Stream) headers(d *half, h Headers, end bool) (Step, error) {
 	s.recordMap(d, partHeaders, h, end)
 	inOrder := !d.hasHeaders && !d.complete && (!d.reverse || s.request.hasHeaders)
 	return s.step(d, inOrder, func() error {
-		d.headers, d.hasHeaders = h.lowered(), true
+		d.headers, d.hasHeaders = d.kind().normal(h), true
 		return d.deliverHeaders(end)
 	})
 }

@@ -52,7 +52,6 @@ type vm struct {
 	effective *guestContext
 	roots     []*root // the last one is in force
 	pending   []action
-	settling  bool
 	lastCall  [3]uint32  // id of the last call-out, by calloutKind; 0 before the first
 	callData  []byte     // the argument of proxy_on_foreign_function, during it
 	stopped   bool       // a local reply overrides the answer of the callback that sent it

@@ -27,6 +27,8 @@ type Options struct {
 	// Bootstrap is the configuration file; required. Its admin port should be 0:
 	// the address is read back through Envoy's --admin-address-path.
 	Bootstrap string
+	// ComponentLevels sets log levels that differ from info, such as wasm:debug. May be empty.
+	ComponentLevels string
 	// Concurrency is the number of worker threads, at least 1.
 	Concurrency int
 	// Dir is the working directory, in which relative file names of the
@@ -68,6 +70,9 @@ func Start(ctx context.Context, o Options) (*Envoy, error) {
 		"--disable-hot-restart", // no shared memory: any number of Envoys side by side
 		"--admin-address-path", address,
 		"-l", "info")
+	if o.ComponentLevels != "" {
+		e.cmd.Args = append(e.cmd.Args, "--component-log-level", o.ComponentLevels)
+	}
 	e.cmd.Dir, e.cmd.Stdout, e.cmd.Stderr = o.Dir, e.Log, e.Log
 
 	begin := time.Now()

@@ -9,7 +9,8 @@
 //
 // Each callback is logged at debug level as "> name context arguments"; each operation at info level as the operation,
 // "=", the status and, where it is 0, what was read. An operation behind the word "when" and a number runs only in the
-// callback's call of that number, counted from 1 over the life of the instance.
+// callback's call of that number, counted from 1 over the life of the instance; behind "nth" and a
+// number, only in that call under its plugin configuration.
 package main
 
 import (
@@ -36,12 +37,17 @@ func memoryAllocate(n uint32) ptr {
 	return ptr(&b[0])
 }
 
-type script struct{ lines map[string][]string }
+type script struct {
+	lines map[string][]string
+	calls map[string]int
+}
 
 var (
 	scripts = map[uint32]*script{} // by plugin context
 	rootOf  = map[uint32]uint32{}  // by stream context
 	calls   = map[string]int{}
+
+	hereRoot uint32 // plugin context of the callback that runs
 )
 
 // run carries out the operations for a callback and returns its answer.
@@ -60,10 +66,18 @@ func run(name string, context uint32, answer uint32, args ...uint32) uint32 {
 	if s == nil {
 		return answer
 	}
+	s.calls[name]++
+	hereRoot = root
 	for _, line := range s.lines[name] {
 		fields := strings.Fields(line)
 		if fields[0] == "when" {
 			if fields[1] != strconv.Itoa(calls[name]) {
+				continue
+			}
+			fields = fields[2:]
+		}
+		if fields[0] == "nth" {
+			if fields[1] != strconv.Itoa(s.calls[name]) {
 				continue
 			}
 			fields = fields[2:]
@@ -78,7 +92,7 @@ func run(name string, context uint32, answer uint32, args ...uint32) uint32 {
 }
 
 func parse(config string) *script {
-	s := &script{lines: map[string][]string{}}
+	s := &script{lines: map[string][]string{}, calls: map[string]int{}}
 	for line := range strings.SplitSeq(config, "\n") {
 		name, rest, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if ok {
