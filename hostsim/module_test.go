@@ -23,11 +23,12 @@ type wasmImport struct {
 	other           []byte // kind and type of what is not a function
 }
 
-// wasmFunc is a function with its export name and body, without locals and the final end.
+// wasmFunc is a function with its export name and body, without the final end.
 type wasmFunc struct {
 	name            string
 	params, results []api.ValueType
 	body            []byte
+	locals          int // of type i32
 }
 
 var i32 = api.ValueTypeI32
@@ -64,7 +65,11 @@ func (m *wasmModule) bytes() []byte {
 		funcs = append(funcs, leb(addType(f.params, f.results))...)
 		exports = append(append(exports, text(f.name)...), 0)
 		exports = append(exports, leb(numbered+i)...)
-		body := append(append([]byte{0}, f.body...), 0x0b)
+		locals := []byte{0}
+		if f.locals > 0 {
+			locals = []byte{1, byte(f.locals), i32}
+		}
+		body := append(append(locals, f.body...), 0x0b)
 		code = append(append(code, leb(len(body))...), body...)
 	}
 	exported := len(m.funcs)

@@ -34,11 +34,11 @@ func (s *Stream) End(reason EndReason) error {
 	s.recordEnd(reason)
 	err := s.begin()
 	s.noteEnd(reason)
+	s.ended = true // what the plugin asks for from here on, such as a reply, comes too late
 	if s.vm != nil && s.vm.dead == nil {
 		err = s.tellEnd()
 		s.vm.settle()
 	}
-	s.ended = true
 	s.wasCut = s.wasCut || !s.localReady && reason != EndNormal
 	s.worker.open--
 	if s.root != nil {

@@ -69,6 +69,8 @@ func (v *vm) trapped(export string, err error) error {
 		e.kind, e.Reason = ErrDeadline, fmt.Sprintf("ran longer than %v", v.host.config.CallTimeout)
 	case v.refused != nil:
 		e.kind, e.Reason = ErrMemory, v.refused.Error()+", then: "+reason
+	case errors.Is(err, errReentered):
+		e.kind = ErrStack
 	case errors.Is(err, stackOverflow()):
 		e.kind, e.Reason = ErrStack, "called itself until the stack was exhausted"
 	case errors.As(err, &broken):

@@ -3,6 +3,7 @@ package hostsim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -62,6 +63,7 @@ type vm struct {
 	answers       []answerCounts // by binding
 	starved       *faultSet      // while it is in force, the memory does not grow
 	refused       error          // why the memory last did not grow
+	reentered     int            // calls to an export that runs already, under way
 	dead          error
 	diedAt        time.Duration // monotonic
 	lastMemory    uint64
@@ -158,6 +160,12 @@ func (v *vm) memory() uint64 {
 	return uint64(v.mem.Size())
 }
 
+// maxReentered bounds how deep a module may call itself by way of host functions, such as malloc by proxy_get_property in
+// malloc under a profile that lets it: each such call takes a piece of the process's own stack.
+const maxReentered = 64
+
+var errReentered = fmt.Errorf("it was called by a host function that it called itself, %d deep", maxReentered)
+
 // invoke calls an export and returns its first result, or 0.
 func (v *vm) invoke(e *export, args ...uint64) (uint64, error) {
 	e.calls++
@@ -182,6 +190,11 @@ func (v *vm) enter(e *export, args []uint64) (uint64, error) {
 	stack, fn := e.stack, e.fn
 	if e.busy {
 		// The export runs already, further down: its call engine must not be entered twice.
+		if v.reentered == maxReentered {
+			return 0, errReentered
+		}
+		v.reentered++
+		defer func() { v.reentered-- }()
 		stack, fn = make([]uint64, len(e.stack)), v.mod.ExportedFunction(e.name)
 	} else {
 		e.busy = true

@@ -100,6 +100,9 @@ var wasiFuncs = []hostFunc{
 	{name: "sock_shutdown", params: "ii", call: wasiErrno(errnoNotsup)},
 }
 
+// maxWrite bounds one write, in bytes: its parts may overlap, and so be of any sum.
+const maxWrite = 16 << 20
+
 // wasiWrite makes one log entry of one write, at level info for standard output and error for standard error.
 func wasiWrite(v *vm, a []uint64) uint32 {
 	level := LogInfo
@@ -124,6 +127,9 @@ func wasiWrite(v *vm, a []uint64) uint32 {
 		part, ok3 := v.mem.Read(ptr, size)
 		if !ok3 {
 			return errnoFault
+		}
+		if text.Len()+len(part) > maxWrite {
+			return errnoInval
 		}
 		text.Write(part)
 	}

@@ -6,6 +6,11 @@
 //		t.Errorf("request headers %v", got.Request)
 //	}
 //
+// What goes wrong around the plugin is one line too: an upstream that takes no connection, breaks off or is slow
+// (Response.Fault, Response.After), replicas that are down behind a retry (Request.Replicas), a client that leaves
+// (Request.LeaveAt), a host call that fails, a callback that crashes, memory that runs out (hostsim.Fault), and a
+// configuration that changes (Host.Reconfigure).
+//
 // The clock stands still until the test moves it with Advance, and random numbers come from a seed, so a test runs the
 // same way every time. Everything of hostsim.Host is at hand for tests that need single steps, races or faults.
 package hosttest

@@ -3,6 +3,7 @@ package hosttest
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/exchange"
@@ -27,12 +28,45 @@ type Request struct {
 	Cluster string
 	// Response is upstream's answer.
 	Response Response
+	// Target is the request header in which the plugin names hosts, first choice first, such as
+	// x-gateway-destination-endpoint. Replicas, by address, are those that the cluster has and what each of them answers: the
+	// gateway asks one after the other while RetryOn says so, and answers 503 where the list names none. The response then
+	// has x-envoy-attempt-count, and upstream.address is the last host asked. Empty: Response answers.
+	Target   string
+	Replicas map[string]Response
+	// RetryOn has names of Envoy's retry_on: connect-failure, reset, gateway-error, 5xx. Nil means connect-failure.
+	RetryOn []string
+	// Attempts bounds the hosts that are asked. Zero means 3.
+	Attempts int
+	// LeaveAt is when the client goes away. The zero value is not before the end.
+	LeaveAt Phase
 	// End is how the stream ends after all parts. The zero value is a normal end.
 	End hostsim.EndReason
 }
 
+// Phase is a point in an exchange at which the client can leave, right after a part was delivered. A part that is not
+// there counts as the one before it.
+type Phase uint8
+
+const (
+	// PhaseRequestHeaders is after the request's headers, PhaseRequestBody after the first chunk of its body, which then
+	// does not end the request.
+	PhaseRequestHeaders Phase = iota + 1
+	PhaseRequestBody
+	// PhaseRequest is after the whole request: nothing has been answered yet.
+	PhaseRequest
+	// PhaseResponseHeaders is after the response's headers, PhaseResponseBody after the first chunk of its body, which
+	// then does not end the response.
+	PhaseResponseHeaders
+	PhaseResponseBody
+)
+
 // Response is what upstream answers. The zero value is 200 without a body.
 type Response struct {
+	// Fault is what goes wrong instead of an answer. Empty: nothing; for a host that answers badly see Status.
+	Fault UpstreamFault
+	// After is how long the answer takes on the virtual clock; ticks that fall due meanwhile run. Zero means no time.
+	After time.Duration
 	// Status is 200 when 0.
 	Status  int
 	Headers hostsim.Headers
@@ -69,9 +103,12 @@ type Result struct {
 // fails the test unless Options.AllowTraps is set.
 func (h *Host) Do(worker int, r Request) Result {
 	h.t.Helper()
-	x := exchange.New(h.Worker(worker).NewStream())
-	r.deliver(x)
-	hangs, reason := !x.Over() && !x.Messages[exchange.Response].Complete, r.End
+	x := &exchangeOf{Exchange: exchange.New(h.Worker(worker).NewStream()), host: h.Host, request: &r}
+	reason := r.End
+	if cut := x.deliver(); cut != hostsim.EndNormal {
+		reason = cut
+	}
+	hangs := reason == r.End && !x.Over() && !x.Messages[exchange.Response].Complete
 	if hangs && reason == hostsim.EndNormal {
 		reason = hostsim.EndClientGone
 	}
@@ -79,33 +116,76 @@ func (h *Host) Do(worker int, r Request) Result {
 	if err := x.Err; err != nil && !(h.options.AllowTraps && errors.Is(err, hostsim.ErrTrap)) {
 		h.t.Errorf("hosttest: request %s on worker %d: %v", r.Path, worker, err)
 	}
-	return result(x, hangs)
+	return result(x.Exchange, hangs)
 }
 
-// deliver sends the request, and the response when the whole request has gone on.
-func (r *Request) deliver(x *exchange.Exchange) {
+// exchangeOf is one request on its way.
+type exchangeOf struct {
+	*exchange.Exchange
+	host    *hostsim.Host
+	request *Request
+}
+
+// deliver sends the request, and the response when the whole request has gone on. It says how the exchange was cut short,
+// or EndNormal.
+func (x *exchangeOf) deliver() hostsim.EndReason {
+	r := x.request
 	if r.Cluster != "" {
-		x.Stream().SetProperty("xds.cluster_name", []byte(r.Cluster))
+		x.property("xds.cluster_name", []byte(r.Cluster))
 	}
 	for path, value := range r.Properties {
-		x.Stream().SetProperty(path, []byte(value))
+		x.property(path, []byte(value))
 	}
 	chunks := chunksOf(r.Body, r.Chunks)
-	message(x, exchange.Request, r.headers(len(chunks) > 0), chunks, r.Trailers)
-	if x.Over() || !x.Messages[exchange.Request].Complete {
-		return
+	x.message(exchange.Request, r.headers(len(chunks) > 0), chunks, r.Trailers, r.LeaveAt)
+	switch {
+	case x.Over():
+		return hostsim.EndNormal
+	case r.LeaveAt > 0 && r.LeaveAt <= PhaseRequest:
+		return hostsim.EndClientGone
+	case !x.Messages[exchange.Request].Complete:
+		return hostsim.EndNormal
 	}
 	if r.Upstream != "" {
-		x.Stream().SetProperty("upstream.address", []byte(r.Upstream))
+		x.property("upstream.address", []byte(r.Upstream))
 	}
-	message(x, exchange.Response, r.Response.headers(), chunksOf(r.Response.Body, r.Response.Chunks), r.Response.Trailers)
+	return x.respond(x.answer())
 }
 
-// message delivers one direction, as far as the stream takes it, and what is due on its worker while the plugin holds it.
-func message(x *exchange.Exchange, d exchange.Direction, headers hostsim.Headers, chunks []string, trailers hostsim.Headers) {
-	x.Headers(d, headers, len(chunks) == 0 && trailers == nil)
+// respond sends what upstream answers, or what the gateway answers in its place.
+func (x *exchangeOf) respond(answer *Response) hostsim.EndReason {
+	if x.Over() { // while the answer took its time
+		return hostsim.EndNormal
+	}
+	last, cut := Phase(0), hostsim.EndNormal
+	switch {
+	case x.request.LeaveAt > 0:
+		last, cut = x.request.LeaveAt, hostsim.EndClientGone
+	case answer.Fault == ResetInResponse:
+		last, cut = PhaseResponseBody, hostsim.EndUpstreamReset
+	}
+	answer = x.refuse(answer)
+	x.message(exchange.Response, answer.headers(), chunksOf(answer.Body, answer.Chunks), answer.Trailers, last)
+	if x.Over() {
+		return hostsim.EndNormal
+	}
+	return cut
+}
+
+// message delivers one direction, as far as the stream takes it and not beyond last, and what is due on its worker while
+// the plugin holds it.
+func (x *exchangeOf) message(d exchange.Direction, headers hostsim.Headers, chunks []string, trailers hostsim.Headers, last Phase) {
+	whole := len(chunks)
+	switch {
+	case last == PhaseRequestHeaders && d == exchange.Request, last == PhaseResponseHeaders && d == exchange.Response:
+		chunks, trailers = nil, nil
+	case last == PhaseRequestBody && d == exchange.Request, last == PhaseResponseBody && d == exchange.Response:
+		chunks, trailers = chunks[:min(whole, 1)], nil
+		whole++ // the end does not come
+	}
+	x.Headers(d, headers, whole == 0 && trailers == nil)
 	for i := 0; i < len(chunks) && !x.Over(); i++ {
-		x.Body(d, []byte(chunks[i]), i == len(chunks)-1 && trailers == nil)
+		x.Body(d, []byte(chunks[i]), i == whole-1 && trailers == nil)
 	}
 	if trailers != nil && !x.Over() {
 		x.Trailers(d, trailers)
@@ -141,11 +221,14 @@ func (r *Request) headers(body bool) hostsim.Headers {
 }
 
 func (r *Response) headers() hostsim.Headers {
-	status := r.Status
-	if status == 0 {
-		status = 200
+	return append(hostsim.Headers{{":status", strconv.Itoa(r.status())}}, r.Headers...)
+}
+
+func (r *Response) status() int {
+	if r.Status == 0 {
+		return 200
 	}
-	return append(hostsim.Headers{{":status", strconv.Itoa(status)}}, r.Headers...)
+	return r.Status
 }
 
 func chunksOf(body string, chunks []string) []string {
