@@ -14,7 +14,7 @@ import (
 // and if the virtual machine lives, the next stream passes.
 func FuzzHostCalls(f *testing.F) {
 	for number := range uint32(len(scriptFuncs()) + 1) {
-		for _, phase := range []byte{0, 1, 3, 6} {
+		for _, phase := range []byte{0, 1, 3, 6, 12, 13} {
 			f.Add([]byte{phase, 0, 1, byte(number), 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, phase + 1, 1, 1, byte(number), 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9})
 		}
 	}
@@ -32,21 +32,39 @@ func FuzzHostCalls(f *testing.F) {
 
 func newScriptHost(t testing.TB) *Host {
 	t.Helper()
+	calls := 0 // bounded: a module that calls again at each answer would go on for ever
 	h, err := New(context.Background(), Config{
 		Wasm: scriptGuest(), Profile: Permissive(), PluginConfig: []byte("plugin configuration"), VMConfig: []byte("vm"),
 		Properties: map[string][]byte{"a.b": []byte("property")}, LogLimit: 10, Env: map[string]string{"NAME": "value"},
 		HTTPCall: func(c *HTTPCall) bool {
+			if calls++; calls > 20 {
+				return false
+			}
 			if len(c.Body)%2 == 0 {
 				c.Respond(HTTPResponse{Headers: reply, Body: []byte("body"), Trailers: Headers{{"a", "b"}}, After: time.Millisecond})
 			}
+			return true
+		},
+		GRPCCall: func(c *GRPCCall) bool {
+			if calls++; calls > 20 {
+				return false
+			}
+			c.Respond(GRPCResponse{Messages: [][]byte{[]byte("message")}, Open: c.Stream && len(c.Metadata) > 0, Trailers: Headers{{"a", "b"}}})
 			return true
 		},
 	})
 	ok(t, err)
 	t.Cleanup(func() { ok(t, h.Close()) })
 	h.SharedData().Set("key", []byte("value"), 0)
+	for i, text := range scriptTexts {
+		h.workers[0].vm.mem.WriteString(scriptFree+uint32(64*i), text)
+	}
 	return h
 }
+
+// scriptTexts are in the script guest's free memory, 64 bytes apart.
+var scriptTexts = []string{"key", ":path", "a\x00b", "request\x00path", "uncompress", "cluster", "service", "method",
+	string(encodePairs(Headers{{":method", "GET"}, {":path", "/"}, {":authority", "a"}}))}
 
 // scriptRun plays an input.
 type scriptRun struct {
@@ -82,7 +100,7 @@ func (s *scriptRun) play(t *testing.T) {
 
 func (s *scriptRun) phase(phase byte, end bool) (err error) {
 	st := s.stream
-	switch phase % 12 {
+	switch phase % 15 {
 	case 0:
 		_, err = st.RequestHeaders(get, end)
 	case 1:
@@ -115,8 +133,23 @@ func (s *scriptRun) phase(phase byte, end bool) (err error) {
 		_, err = st.RequestHeaders(get, true)
 		_, other := st.ResponseHeaders(reply, true)
 		err = errors.Join(err, other)
+	case 12:
+		err = s.connection(end)
+	case 13:
+		err = s.host.Worker(0).CallForeignFunction(uint32(phase), []byte("argument"))
+	case 14:
+		s.host.Advance(time.Second)
 	}
 	return err
+}
+
+func (s *scriptRun) connection(end bool) error {
+	c := s.host.Worker(0).NewConnection()
+	_, opened := c.Open()
+	_, down := c.DownstreamData([]byte("from the client"), end)
+	_, up := c.UpstreamData([]byte("from upstream"), end)
+	c.Ready()
+	return errors.Join(opened, down, up, c.Close(CloseType(s.next()%3)))
 }
 
 func (s *scriptRun) calls(n int) (calls []scriptCall) {
@@ -135,7 +168,8 @@ func (s *scriptRun) calls(n int) (calls []scriptCall) {
 
 // interesting are arguments that mean something to some function.
 var interesting = []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 64, 1024, 0xffff, 0x10000, 0x100000, 1 << 20, 1 << 31, 1<<31 - 1, 0xffffffff,
-	0xfffffff8, scriptFree, scriptFree + 64, scriptMalloc, scriptAnswer, callScript, mallocScript, 65530, 65536 - 4}
+	0xfffffff8, scriptFree, scriptFree + 64, scriptMalloc, scriptAnswer, callScript, mallocScript, 65530, 65536 - 4,
+	9, 10, 14, 49, scriptFree + 64*2, scriptFree + 64*3, scriptFree + 64*4, scriptFree + 64*5, scriptFree + 64*6, scriptFree + 64*7, scriptFree + 64*8}
 
 func (s *scriptRun) argument() uint32 {
 	b := s.next()
@@ -143,7 +177,7 @@ func (s *scriptRun) argument() uint32 {
 	case b < 160:
 		return interesting[int(b)%len(interesting)]
 	case b < 200:
-		return scriptFree + 16*uint32(b)
+		return scriptFree + 16*uint32(b) // free of anything
 	case b < 240:
 		return uint32(s.next())
 	}
