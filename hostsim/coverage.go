@@ -82,6 +82,9 @@ func (h *Host) Coverage() Coverage {
 		}
 	}
 	for _, b := range h.bindings {
+		if slices.ContainsFunc(c.HostCalls, func(x HostCallCoverage) bool { return x.Name == b.label }) {
+			continue // official Go's linker lists some imports twice
+		}
 		c.HostCalls = append(c.HostCalls, HostCallCoverage{b.label, counters.HostCalls[b.label], b.answers(counters.answers[b.label])})
 	}
 	slices.SortFunc(c.HostCalls, func(a, b HostCallCoverage) int { return strings.Compare(a.Name, b.Name) })

@@ -26,6 +26,9 @@ func TestCoverage(t *testing.T) {
 	}
 	answers := map[string]HostCallCoverage{}
 	for _, h := range c.HostCalls {
+		if _, twice := answers[h.Name]; twice {
+			t.Errorf("%s is listed twice", h.Name)
+		}
 		answers[h.Name] = h
 	}
 	for _, want := range []HostCallCoverage{

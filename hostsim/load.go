@@ -113,7 +113,18 @@ func (p Profile) lacks(imports []Import, abi string) []string {
 			missing = append(missing, fmt.Sprintf("%s.%s as %s (it is %s)", im.Module, im.Name, im.Signature, signatureOf(fn)))
 		}
 	}
-	return missing
+	return once(missing)
+}
+
+// once drops repetitions: official Go's linker lists some imports twice.
+func once(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // link defines one host module for each that the module imports from, holding exactly what it imports.

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkStreamRecorded is BenchmarkStreamWithCalls with a recorder on that writes to nowhere: what recording costs.
+// BenchmarkStreamRecorded is a stream with the three host calls of a request that sticks to its upstream, with a recorder on
+// that writes to nowhere; BenchmarkStream has the host's own part of it.
 func BenchmarkStreamRecorded(b *testing.B) {
 	h, err := New(context.Background(), Config{Wasm: guest(b, "mute"), PluginConfig: []byte("calls"), Recorder: NewRecorder(io.Discard, RecordOptions{})})
 	if err != nil {

@@ -76,37 +76,88 @@ func inspect(path, profile string, asJSON bool, stdout io.Writer) error {
 	return nil
 }
 
-// printReport writes the report as aligned columns.
+// printReport writes the report as aligned columns, the verdicts last, where a terminal shows them.
 func printReport(w io.Writer, path string, r *hostsim.Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	abi := r.ABI
 	if abi == "" {
 		abi = "none: no export proxy_abi_version_*"
 	}
-	fmt.Fprintf(t, "file\t%s\nsize\t%d bytes\nabi\t%s\n", path, r.Size, abi)
-	fmt.Fprintf(t, "memory\tfrom %d bytes", r.MemoryMin)
+	fmt.Fprintf(t, "file\t%s\nsize\t%s\nabi\t%s\nmemory\tfrom %s", path, bytesOf(uint64(r.Size)), abi, bytesOf(r.MemoryMin))
 	if r.MemoryMax > 0 {
-		fmt.Fprintf(t, " to %d", r.MemoryMax)
+		fmt.Fprintf(t, " to %s", bytesOf(r.MemoryMax))
 	}
-	fmt.Fprintf(t, "\n\n%d imports\n", len(r.Imports))
-	for _, im := range r.Imports {
-		fmt.Fprintf(t, "  %s.%s\t%s\n", im.Module, im.Name, im.Signature)
-	}
-	fmt.Fprintf(t, "\n%d exports\n", len(r.Exports))
+	fmt.Fprint(t, "\n\n")
+	printImports(t, r)
+	fmt.Fprintf(t, "\n%s\n", counted(len(r.Exports), "export"))
 	for _, e := range r.Exports {
 		note := "\tnot called by a gateway"
 		if e.Callback {
 			note = ""
+		} else if strings.HasPrefix(e.Name, "proxy_abi_version_") {
+			note = "\tsays which ABI it is"
 		}
 		fmt.Fprintf(t, "  %s\t%s%s\n", e.Name, e.Signature, note)
 	}
 	fmt.Fprint(t, "\nprofiles\n")
 	for _, v := range r.Verdicts {
-		state := "loads"
-		if !v.Loads {
-			state = "refuses it because of " + strings.Join(v.Missing, "; ")
+		if v.Loads {
+			fmt.Fprintf(t, "  %s\tloads\n", v.Profile)
+			continue
 		}
-		fmt.Fprintf(t, "  %s\t%s\n", v.Profile, state)
+		for i, missing := range v.Missing {
+			if i == 0 {
+				fmt.Fprintf(t, "  %s\trefuses it because of\t%s\n", v.Profile, missing)
+			} else {
+				fmt.Fprintf(t, "  \t\t%s\n", missing)
+			}
+		}
 	}
 	return t.Flush()
+}
+
+// printImports lists each import once, with the profiles that it keeps from loading the module.
+func printImports(w io.Writer, r *hostsim.Report) {
+	seen := map[string]int{}
+	for _, im := range r.Imports {
+		seen[importLine(im, nil)]++
+	}
+	fmt.Fprintf(w, "%s\n", counted(len(seen), "import"))
+	for _, im := range r.Imports {
+		line := importLine(im, nil)
+		if seen[line] > 0 {
+			seen[line] = 0
+			fmt.Fprintln(w, importLine(im, r.Verdicts))
+		}
+	}
+}
+
+func importLine(im hostsim.Import, verdicts []hostsim.Verdict) string {
+	name := im.Module + "." + im.Name
+	var refusing []string
+	for _, v := range verdicts {
+		if slices.ContainsFunc(v.Missing, func(m string) bool { return m == name || strings.HasPrefix(m, name+" ") }) {
+			refusing = append(refusing, v.Profile)
+		}
+	}
+	line := fmt.Sprintf("  %s\t%s", name, im.Signature)
+	if len(refusing) > 0 {
+		line += "\tkeeps it out of " + strings.Join(refusing, ", ")
+	}
+	return line
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// bytesOf writes a size exactly, and large ones also in MiB.
+func bytesOf(n uint64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%d bytes (%.1f MiB)", n, float64(n)/(1<<20))
 }
