@@ -76,12 +76,12 @@ func (b *binding) observed(run api.GoModuleFunc) api.GoModuleFunc {
 func (h *Host) Coverage() Coverage {
 	counters := h.Counters()
 	c := Coverage{Callbacks: []CallbackCoverage{}, HostCalls: []HostCallCoverage{}}
-	for _, e := range exportsOf(h.compiled) {
+	for _, e := range exportsOf(h.program.Load().compiled) {
 		if e.Callback {
 			c.Callbacks = append(c.Callbacks, CallbackCoverage{e.Name, counters.Callbacks[e.Name]})
 		}
 	}
-	for _, b := range h.bindings {
+	for _, b := range h.program.Load().bindings {
 		c.HostCalls = append(c.HostCalls, HostCallCoverage{b.label, counters.HostCalls[b.label], b.answers(counters.answers[b.label])})
 	}
 	slices.SortFunc(c.HostCalls, func(a, b HostCallCoverage) int { return strings.Compare(a.Name, b.Name) })
