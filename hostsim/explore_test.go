@@ -56,6 +56,7 @@ func TestExploreRunsAsManySchedulesAsThereAre(t *testing.T) {
 		{"reads of one key", three("sdget k"), three("sdget k"), 20, 1},
 		{"one reads, one writes", "sdget k", "sdset k b 0", 2, 2},
 		{"one step that conflicts among others", "sdset k a 0;sdset l a 0;sdget m", "sdset m b 0;sdset n b 0;sdset k b 0", 20, 3},
+		{"a count by compare-and-swap", "sdadd k", "sdadd k", 6, 4},
 		{"nothing shared", "get 0 :path;log 2 a", "loglevel", 1, 1},
 		{"one worker alone", three("sdset k a 0"), "loglevel", 1, 1},
 	} {
