@@ -22,7 +22,7 @@ func (v *vm) buffer(kind uint64) (data []byte, target writable, st Status) {
 	}
 	switch {
 	case k == bufferVMConfig:
-		return v.host.config.VMConfig, nil, StatusOK
+		return v.program.vmConfig, nil, StatusOK
 	case k == bufferPluginConfig && c.root.reading && c.isRoot():
 		return c.root.config, nil, StatusOK
 	case k == bufferHTTPCall && c.root.answer != nil:

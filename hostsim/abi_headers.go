@@ -98,7 +98,7 @@ func callGetHeader(v *vm, a []uint64) Status {
 	switch {
 	case st != StatusOK && st != StatusNotFound:
 		return st
-	case i < 0 && v.host.abi == abi010: // the first ABI had no answer for "absent"
+	case i < 0 && v.program.abi == abi010: // the first ABI had no answer for "absent"
 		return give(v, "", a[3], a[4])
 	case i < 0:
 		return StatusNotFound

@@ -72,7 +72,7 @@ func callGetConfiguration(v *vm, a []uint64) Status {
 	if c := v.target(); c != nil && c.root.reading && c.isRoot() {
 		return give(v, c.root.config, a[0], a[1])
 	}
-	return give(v, v.host.config.VMConfig, a[0], a[1])
+	return give(v, v.program.vmConfig, a[0], a[1])
 }
 
 func callPthreadEqual(_ *vm, a []uint64) uint32 {

@@ -91,7 +91,7 @@ func TestQueueOfAStreamAndOfTheCanary(t *testing.T) {
 
 	p = newProbe(t, "configure when 1 qregister c")
 	p.OnHostCall(nil)
-	if err := p.try([]byte("configure qregister canary\nconfigure return 0")); !errors.Is(err, ErrRefused) {
+	if err := p.try(p.program.Load(), []byte("configure qregister canary\nconfigure return 0")); !errors.Is(err, ErrRefused) {
 		t.Fatalf("err %v", err)
 	}
 	p.SharedData().Queue("canary").Enqueue(nil)

@@ -31,7 +31,7 @@ type callbacks struct {
 }
 
 // bind looks up the module's exports.
-func (v *vm) bind(h *Host) {
+func (v *vm) bind() {
 	v.all = nil
 	find := func(names ...string) *export {
 		for _, name := range names {
@@ -65,7 +65,7 @@ func (v *vm) bind(h *Host) {
 		downstreamData: find("proxy_on_downstream_data"), upstreamData: find("proxy_on_upstream_data"),
 		downstreamClose: find("proxy_on_downstream_connection_close"), upstreamClose: find("proxy_on_upstream_connection_close"),
 	}
-	if h.abi != abi010 { // a module of the first ABI is not told. Source: proxy-wasm-cpp-host, WasmBase::getFunctions
+	if v.program.abi != abi010 { // a module of the first ABI is not told. Source: proxy-wasm-cpp-host, WasmBase::getFunctions
 		v.foreignFunction = find("proxy_on_foreign_function")
 	}
 	v.allocator = find("malloc", "proxy_on_memory_allocate")

@@ -81,7 +81,7 @@ func (c *caller) call(ph phase, name string, args ...uint64) (uint32, error) {
 
 // eachFunc calls f for every function that the profile offers to the module, as module.name.
 func (c *caller) eachFunc(f func(module, name string)) {
-	for _, b := range c.h.bindings {
+	for _, b := range c.h.program.Load().bindings {
 		f(b.label[:len(b.label)-len(b.fn.name)-1], b.fn.name)
 	}
 }

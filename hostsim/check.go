@@ -178,13 +178,15 @@ func (c *checker) load() error {
 	h := c.host
 	_, bounded := c.ctx.Deadline()
 	bounded = bounded || h.config.CallTimeout > 0
-	h.runtime = wazero.NewRuntimeWithConfig(c.ctx, wazero.NewRuntimeConfig().WithCompilationCache(memoryCache()).
+	p := &program{}
+	h.program.Store(p)
+	p.runtime = wazero.NewRuntimeWithConfig(c.ctx, wazero.NewRuntimeConfig().WithCompilationCache(memoryCache()).
 		WithCloseOnContextDone(bounded))
-	compiled, err := h.runtime.CompileModule(c.ctx, c.wasm)
+	compiled, err := p.runtime.CompileModule(c.ctx, c.wasm)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrABI, err)
 	}
-	h.compiled = compiled
+	p.compiled = compiled
 	if problem := exportProblem(exportNames(compiled)); problem != "" {
 		return fmt.Errorf("%w: %s", ErrABI, problem)
 	}
@@ -196,7 +198,7 @@ func (c *checker) load() error {
 		}
 		b := &binding{label: im.Module + "." + im.Name, fn: fn, params: paramsOf(fn.name, letters(im.params))}
 		if builders[im.Module] == nil {
-			builders[im.Module] = h.runtime.NewHostModuleBuilder(im.Module)
+			builders[im.Module] = p.runtime.NewHostModuleBuilder(im.Module)
 		}
 		builders[im.Module].NewFunctionBuilder().WithGoModuleFunction(b.played(), im.params, im.results).Export(im.Name)
 	}
@@ -225,10 +227,10 @@ func (c *checker) close() error {
 		m.stop()
 	}
 	c.vms = nil
-	if c.host == nil || c.host.runtime == nil {
+	if c.host == nil {
 		return nil
 	}
-	err := c.host.runtime.Close(context.Background())
+	err := c.host.program.Load().close()
 	c.host = nil
 	return err
 }

@@ -40,7 +40,7 @@ var errStopped = errors.New("hostsim: the replay has stopped")
 
 func newCheckVM(c *checker, begun *recordedLine) *checkVM {
 	m := &checkVM{c: c, begun: begun, clocks: map[uint64]uint64{}}
-	m.v = &vm{host: c.host, worker: begun.Worker, contexts: map[uint32]*guestContext{}}
+	m.v = &vm{host: c.host, program: c.host.program.Load(), worker: begun.Worker, contexts: map[uint32]*guestContext{}}
 	m.v.ctx = &vmContext{Context: c.ctx, vm: m.v}
 	m.v.played = m
 	var seed [32]byte
@@ -72,14 +72,14 @@ func (m *checkVM) run() {
 	}()
 	v := m.v
 	starting := &vmContext{Context: experimental.WithMemoryAllocator(v.ctx.Context, &linearMemory{v: v}), vm: v}
-	mod, err := m.c.host.runtime.InstantiateModule(starting, m.c.host.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	mod, err := v.program.runtime.InstantiateModule(starting, v.program.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if m.err != nil {
 		return
 	}
 	if err == nil {
 		v.mod, v.mem = mod, mod.Memory()
 		defer mod.Close(context.Background())
-		v.bind(m.c.host)
+		v.bind()
 	}
 	for m.err == nil {
 		l := m.next()

@@ -11,6 +11,7 @@ func (c *Connection) Close(by CloseType) error {
 	if c.vm != nil {
 		c.vm.settle()
 	}
+	c.worker.reap()
 	return err
 }
 

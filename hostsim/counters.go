@@ -27,7 +27,7 @@ func (c *Counters) add(v *vm) {
 			c.Callbacks[e.name] += e.calls
 		}
 	}
-	for _, b := range v.host.bindings {
+	for _, b := range v.program.bindings {
 		if n := v.hostCalls[b.index]; n > 0 {
 			c.HostCalls[b.label] += n
 			c.answers[b.label] = c.answers[b.label].plus(v.answers[b.index])

@@ -76,12 +76,12 @@ func (b *binding) observed(run api.GoModuleFunc) api.GoModuleFunc {
 func (h *Host) Coverage() Coverage {
 	counters := h.Counters()
 	c := Coverage{Callbacks: []CallbackCoverage{}, HostCalls: []HostCallCoverage{}}
-	for _, e := range exportsOf(h.compiled) {
+	for _, e := range exportsOf(h.program.Load().compiled) {
 		if e.Callback {
 			c.Callbacks = append(c.Callbacks, CallbackCoverage{e.Name, counters.Callbacks[e.Name]})
 		}
 	}
-	for _, b := range h.bindings {
+	for _, b := range h.program.Load().bindings {
 		if slices.ContainsFunc(c.HostCalls, func(x HostCallCoverage) bool { return x.Name == b.label }) {
 			continue // official Go's linker lists some imports twice
 		}

@@ -12,6 +12,9 @@
 // says, or finds the order in which it does not hold. Host.OnSharedData lets a test act between a worker's read and its
 // write, Host.InjectFaults makes host functions and callbacks fail. Host.Snapshot and Host.Restore set a host back.
 //
+// Host.Reconfigure gives the same virtual machines another configuration, Host.Update sets machines of other code beside
+// them; either is tried in a canary before, and Host.Drain ends what was there.
+//
 // A crash ends a virtual machine as it does in Envoy, with the same failure policies. Two runs with the same module,
 // configuration, seed and calls leave the same memory behind, which Worker.MemoryHash tells.
 //

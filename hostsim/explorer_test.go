@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// program is a worker of a small machine without any plugin: steps on keys, each of which reads, adds to or writes one.
-type program []Access
+// walk is a worker of a small machine without any plugin: steps on keys, each of which reads, adds to or writes one.
+type walk []Access
 
 // run plays programs as the explorer says, on integers, and returns the end: the keys, and what each worker has read.
-func (e *explorer) run(t *testing.T, programs []program) (end string, trace []Access) {
+func (e *explorer) run(t *testing.T, programs []walk) (end string, trace []Access) {
 	e.begin()
 	var players []*player
 	for w := range programs {
@@ -69,7 +69,7 @@ func class(trace []Access) string {
 }
 
 // all runs everything there is to run, and returns the ends, the classes, and the number of schedules that were run.
-func (e *explorer) all(t *testing.T, programs []program) (ends, classes map[string]bool, runs int) {
+func (e *explorer) all(t *testing.T, programs []walk) (ends, classes map[string]bool, runs int) {
 	ends, classes = map[string]bool{}, map[string]bool{}
 	for more := true; more; more = e.next() {
 		end, trace := e.run(t, programs)
@@ -86,7 +86,7 @@ func TestExplorerRunsEachClassOnce(t *testing.T) {
 	all, least := 0, 0
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		programs := make([]program, 2+rng.IntN(2))
+		programs := make([]walk, 2+rng.IntN(2))
 		for w := range programs {
 			for range 1 + rng.IntN(6/len(programs)+1) {
 				programs[w] = append(programs[w], Access{Worker: w, On: string(rune('a' + rng.IntN(3))), Kind: kinds[rng.IntN(len(kinds))]})
@@ -110,9 +110,9 @@ func TestExplorerUnprunedRunsAll(t *testing.T) {
 		steps []int
 		want  int
 	}{{[]int{1}, 1}, {[]int{3, 3}, 20}, {[]int{5, 4}, 126}, {[]int{2, 2, 2}, 90}} {
-		var programs []program
+		var programs []walk
 		for _, n := range c.steps {
-			programs = append(programs, slices.Repeat(program{step}, n))
+			programs = append(programs, slices.Repeat(walk{step}, n))
 		}
 		if _, _, n := (&explorer{unpruned: true}).all(t, programs); n != c.want {
 			t.Errorf("%v steps: %d interleavings, want %d", c.steps, n, c.want)
@@ -123,8 +123,8 @@ func TestExplorerUnprunedRunsAll(t *testing.T) {
 // Functions that depend on more than their worker are found out.
 func TestExplorerNoticesWhatCannotBeRepeated(t *testing.T) {
 	e := &explorer{}
-	write := func(key string) []program {
-		return []program{{{Worker: 0, On: key, Kind: AccessWrite}}, {{Worker: 1, On: key, Kind: AccessWrite}}}
+	write := func(key string) []walk {
+		return []walk{{{Worker: 0, On: key, Kind: AccessWrite}}, {{Worker: 1, On: key, Kind: AccessWrite}}}
 	}
 	e.run(t, write("a"))
 	e.next()

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/tetratelabs/wazero"
 )
 
 // Host is one plugin in one simulated proxy: its module, compiled once, and a virtual machine per thread. All methods are
@@ -19,11 +17,7 @@ type Host struct {
 	config     Config
 	clock      Clock
 	properties map[string][]byte
-	runtime    wazero.Runtime
-	compiled   wazero.CompiledModule
-	globals    []int  // indexes of those that snapshots set
-	abi        string // such as "0.2.1"
-	bindings   []*binding
+	program    atomic.Pointer[program] // the one in force
 
 	shared  *SharedSpace
 	foreign map[string]ForeignFunction
@@ -69,7 +63,9 @@ func New(ctx context.Context, c Config) (*Host, error) {
 	if err := h.InjectFaults(c.Faults); err != nil {
 		return nil, err
 	}
-	if err := h.load(ctx); err != nil {
+	p, err := h.load(ctx, c.Wasm, c.VMConfig)
+	h.program.Store(p)
+	if err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	if h.config.Recorder != nil {
@@ -90,7 +86,7 @@ func (h *Host) start() error {
 	for i := range h.config.Workers {
 		h.workers = append(h.workers, &Worker{host: h, index: i})
 	}
-	if err := h.try(h.config.PluginConfig); err != nil {
+	if err := h.try(h.program.Load(), h.config.PluginConfig); err != nil {
 		return err
 	}
 	for _, w := range h.threads() {
@@ -102,8 +98,8 @@ func (h *Host) start() error {
 }
 
 // try runs a configuration in a canary. Source: proxy-wasm-cpp-host, WasmHandleBase::canary.
-func (h *Host) try(pluginConfig []byte) error {
-	v, err := h.newVM(Canary, 0)
+func (h *Host) try(p *program, pluginConfig []byte) error {
+	v, err := h.newVM(p, Canary, 0)
 	if err != nil {
 		return err
 	}
@@ -123,10 +119,14 @@ func (h *Host) threads() []*Worker { return append([]*Worker{h.main}, h.workers.
 // the recording's writer, or of freeing code.
 func (h *Host) Close() error {
 	err := h.endRecording()
-	if h.runtime != nil {
-		err = errors.Join(err, h.runtime.Close(context.Background()))
+	for _, w := range h.threads() {
+		if w != nil {
+			for _, v := range w.old {
+				err = errors.Join(err, v.program.close())
+			}
+		}
 	}
-	return err
+	return errors.Join(err, h.program.Load().close())
 }
 
 // Workers returns the number of workers.
@@ -151,9 +151,12 @@ func (h *Host) pluginConfig() []byte { return *h.plugin.Load() }
 func (h *Host) Reconfigure(pluginConfig []byte) error {
 	h.reconfiguring.Lock()
 	defer h.reconfiguring.Unlock()
-	pluginConfig = slices.Clone(pluginConfig)
+	return h.reconfigure(slices.Clone(pluginConfig))
+}
+
+func (h *Host) reconfigure(pluginConfig []byte) error {
 	h.recordConfig(pluginConfig)
-	if err := h.try(pluginConfig); err != nil {
+	if err := h.try(h.program.Load(), pluginConfig); err != nil {
 		return err
 	}
 	h.plugin.Store(&pluginConfig)
@@ -172,14 +175,12 @@ func (h *Host) Reconfigure(pluginConfig []byte) error {
 }
 
 // Drain ends the drain time of earlier configurations: each of their roots is told done and delete as soon as no stream
-// uses it, and ticks until then. Envoy would cut those streams when its drain time ends; hostsim leaves that to the
-// caller, who holds them.
+// uses it, and ticks until then. A virtual machine of earlier code is closed when all its roots have ended. Envoy would cut
+// those streams when its drain time ends; hostsim leaves that to the caller, who holds them.
 func (h *Host) Drain() {
 	h.recordDrain()
 	for _, w := range h.threads() {
-		w.mu.Lock()
-		w.vm.drainRoots()
-		w.mu.Unlock()
+		w.drain()
 	}
 }
 

@@ -50,3 +50,20 @@ func BenchmarkStart(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRestore is a request that counts in shared data, and the host of two workers set back to before it.
+func BenchmarkRestore(b *testing.B) {
+	p := newProbe(b, "request_headers sdadd count", func(c *Config) { c.Workers, c.LogLevel = 2, LogCritical })
+	p.pass()
+	before, err := p.Snapshot()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		p.pass()
+		if err := p.Restore(before); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -59,8 +59,14 @@ func dirCache(dir string) (wazero.CompilationCache, error) {
 	return cache, err
 }
 
-// load compiles the module, checks that the profile's gateway would take it, and links its imports.
-func (h *Host) load(ctx context.Context) error {
+// load compiles a module, checks that the profile's gateway would take it, and links its imports. The program is to be closed
+// also where it comes with an error.
+func (h *Host) load(ctx context.Context, wasm, vmConfig []byte) (*program, error) {
+	p := &program{wasm: wasm, vmConfig: vmConfig}
+	return p, h.compile(ctx, p)
+}
+
+func (h *Host) compile(ctx context.Context, p *program) error {
 	cache := memoryCache()
 	if h.config.CacheDir != "" {
 		var err error
@@ -68,31 +74,30 @@ func (h *Host) load(ctx context.Context) error {
 			return fmt.Errorf("hostsim: cache directory: %w", err)
 		}
 	}
-	h.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCompilationCache(cache).WithCloseOnContextDone(h.config.CallTimeout > 0))
-	wasm := h.config.Wasm
-	wasm, h.globals, _ = exposeGlobals(wasm)
-	compiled, err := h.runtime.CompileModule(ctx, wasm)
+	wasm, globals, _ := exposeGlobals(p.wasm)
+	compiled, err := p.runtime.CompileModule(ctx, wasm)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrABI, err)
 	}
-	h.compiled = compiled
+	p.compiled, p.globals = compiled, globals
 	names := exportNames(compiled)
 	if problem := exportProblem(names); problem != "" {
 		return fmt.Errorf("%w: %s", ErrABI, problem)
 	}
-	h.abi = abiOf(names)
-	if problems := moduleProblems(compiled, h.abi); len(problems) > 0 {
+	p.abi = abiOf(names)
+	if problems := moduleProblems(compiled, p.abi); len(problems) > 0 {
 		return fmt.Errorf("%w: %s", ErrABI, strings.Join(problems, ", "))
 	}
 	if err := declaresTooMuch(compiled, h.config.MemoryLimitPages); err != nil {
 		return err
 	}
 	imports := importsOf(compiled)
-	if missing := append(h.config.Profile.lacks(imports, h.abi), otherImports(h.config.Wasm)...); len(missing) > 0 {
+	if missing := append(h.config.Profile.lacks(imports, p.abi), otherImports(p.wasm)...); len(missing) > 0 {
 		return &ImportError{Profile: h.config.Profile.Name, Missing: missing}
 	}
-	return h.link(ctx, imports)
+	return h.link(ctx, p, imports)
 }
 
 // lacks names what stands in the way of linking imports of a module of that ABI version, "" if it names none.
@@ -128,17 +133,17 @@ func once(names []string) []string {
 }
 
 // link defines one host module for each that the module imports from, holding exactly what it imports.
-func (h *Host) link(ctx context.Context, imports []Import) error {
+func (h *Host) link(ctx context.Context, p *program, imports []Import) error {
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, im := range imports {
 		fn := findHostFunc(im.Module, im.Name)
 		if fn == nil {
 			fn = unknownFunc(im)
 		}
-		b := newBinding(im.Module, fn, len(h.bindings), h.config.Profile)
-		h.bindings = append(h.bindings, b)
+		b := newBinding(im.Module, fn, len(p.bindings), h.config.Profile)
+		p.bindings = append(p.bindings, b)
 		if builders[im.Module] == nil {
-			builders[im.Module] = h.runtime.NewHostModuleBuilder(im.Module)
+			builders[im.Module] = p.runtime.NewHostModuleBuilder(im.Module)
 		}
 		run := b.run
 		if fn.call == nil {

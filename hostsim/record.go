@@ -118,7 +118,7 @@ func (r *Recorder) begin(h *Host) error {
 	sum := sha256.Sum256(h.config.Wasm)
 	c := &h.config
 	header := recordingHeader{
-		Format: recordingFormat, Version: recordingVersion, SHA256: hex.EncodeToString(sum[:]), Size: len(c.Wasm), ABI: h.abi,
+		Format: recordingFormat, Version: recordingVersion, SHA256: hex.EncodeToString(sum[:]), Size: len(c.Wasm), ABI: h.program.Load().abi,
 		Profile: c.Profile.Name, Workers: c.Workers, Seed: c.Seed, Clock: "virtual",
 		Started: c.Clock.Now().UTC().Format(time.RFC3339Nano),
 		Name:    recordedText(c.Name), RootID: recordedText(c.RootID), VMID: recordedText(c.VMID), PluginConfig: c.PluginConfig,

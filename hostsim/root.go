@@ -53,7 +53,7 @@ func (v *vm) startRoot(r *root) error {
 	if err != nil {
 		return err
 	}
-	if ok, err := v.ask(r, v.vmStart, len(v.host.config.VMConfig)); err != nil || !ok {
+	if ok, err := v.ask(r, v.vmStart, len(v.program.vmConfig)); err != nil || !ok {
 		return refused("proxy_on_vm_start", err)
 	}
 	r.reading = true
@@ -128,12 +128,9 @@ func (v *vm) nextTick() *root {
 	return first
 }
 
-// drainRoots ends the drain time of every root but the last.
-func (v *vm) drainRoots() {
-	if len(v.roots) < 2 {
-		return
-	}
-	for _, r := range slices.Clone(v.roots[:len(v.roots)-1]) {
+// drainRoots ends the drain time of these roots.
+func (v *vm) drainRoots(roots []*root) {
+	for _, r := range slices.Clone(roots) {
 		r.drained = true
 		v.retireRoot(r)
 	}

@@ -88,6 +88,9 @@ func (w *Worker) snapshot() (s workerSnapshot, err error) {
 	if w.open > 0 {
 		return s, fmt.Errorf("%d streams or connections are open", w.open)
 	}
+	if len(w.old) > 0 {
+		return s, errors.New("an update drains")
+	}
 	for _, r := range w.vm.roots {
 		if len(r.grpcCalls) > 0 {
 			return s, fmt.Errorf("%d gRPC calls are under way", len(r.grpcCalls))
@@ -100,9 +103,9 @@ func (w *Worker) restore(s *workerSnapshot) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.vm != s.vm { // a reload has followed
-		w.past.add(w.vm)
-		w.vm.close()
+		w.drop(w.vm)
 		w.vm = s.vm
+		w.vm.program.use()
 		w.vm.clearCounts() // they are in past
 	}
 	w.open, w.generation, w.reloadAt = 0, s.generation, s.reloadAt

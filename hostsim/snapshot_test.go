@@ -6,10 +6,16 @@ import (
 	"time"
 )
 
+// newFree is a probe that nothing records: only such a one is set back, or gets other code.
+func newFree(t testing.TB, script string, adjust ...func(*Config)) *probe {
+	t.Helper()
+	return newProbe(t, script, append(adjust, neverRecorded)...)
+}
+
 // Everything that a plugin can notice goes back: memory, random numbers, clock, timers, contexts, shared data, metrics,
 // logs.
 func TestRestore(t *testing.T) {
-	p := newProbe(t, `
+	p := newFree(t, `
 		configure mdef 1 gauge
 		request_headers random
 		request_headers gonow
@@ -53,7 +59,7 @@ func TestRestore(t *testing.T) {
 // A machine that has died, been replaced or grown comes back as it was.
 func TestRestoreAfterACrash(t *testing.T) {
 	for _, policy := range []FailurePolicy{FailClosed, FailReload} {
-		p := newProbe(t, "request_headers when 2 panic boom\nrequest_headers random", neverRecorded, func(c *Config) { c.FailurePolicy = policy })
+		p := newFree(t, "request_headers when 2 panic boom\nrequest_headers random", neverRecorded, func(c *Config) { c.FailurePolicy = policy })
 		p.pass()
 		p.heard()
 		hash := p.Worker(0).MemoryHash()
@@ -84,7 +90,7 @@ func TestRestoreAfterACrash(t *testing.T) {
 }
 
 func TestRestoreAfterGrowth(t *testing.T) {
-	p := newProbe(t, "request_headers when 2 garbage 1 30000000\nrequest_headers random", neverRecorded)
+	p := newFree(t, "request_headers when 2 garbage 1 30000000\nrequest_headers random", neverRecorded)
 	p.pass()
 	before, err := p.Snapshot()
 	ok(t, err)
@@ -104,7 +110,7 @@ func TestRestoreAfterGrowth(t *testing.T) {
 
 // Queues, notices of them, and how often a fault has been played go back too.
 func TestRestoreQueuesAndFaults(t *testing.T) {
-	p := newProbe(t, "configure qregister q\nrequest_headers enqueue 1 hello\nqueue_ready dequeue 1", neverRecorded, func(c *Config) {
+	p := newFree(t, "configure qregister q\nrequest_headers enqueue 1 hello\nqueue_ready dequeue 1", neverRecorded, func(c *Config) {
 		c.Faults = []Fault{{At: "env.proxy_enqueue_shared_queue", Nth: 2, Answer: "INTERNAL_FAILURE"}}
 	})
 	p.pass()
@@ -132,11 +138,14 @@ func TestRestoreQueuesAndFaults(t *testing.T) {
 }
 
 func TestSnapshotRefusals(t *testing.T) {
-	p, other := newProbe(t, "request_headers return 0", neverRecorded), newProbe(t, "request_headers return 0", neverRecorded)
+	p, other := newFree(t, "request_headers return 0", neverRecorded), newFree(t, "request_headers return 0", neverRecorded)
 	before, err := p.Snapshot()
 	ok(t, err)
 	if err := other.Restore(before); !errors.Is(err, ErrSnapshot) {
 		t.Errorf("of another host: %v", err)
+	}
+	if _, err := newProbe(t, "").Snapshot(); !errors.Is(err, ErrSnapshot) {
+		t.Errorf("while it is recorded: %v", err)
 	}
 	s := p.Worker(0).NewStream()
 	if _, err := p.Snapshot(); !errors.Is(err, ErrSnapshot) {

@@ -45,6 +45,7 @@ func (s *Stream) End(reason EndReason) error {
 		delete(s.vm.contexts, s.id)
 		s.root.streams--
 		s.vm.retireRoot(s.root)
+		s.worker.reap()
 	}
 	s.wakeUp()
 	return err

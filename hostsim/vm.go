@@ -31,12 +31,13 @@ func (c *guestContext) isRoot() bool { return c == &c.root.guestContext }
 
 // vm is one instance of the module. Its worker's lock guards it.
 type vm struct {
-	host   *Host
-	worker int
-	ctx    *vmContext
-	timed  *vmContext // of the call that runs, with Config.CallTimeout
-	mod    api.Module
-	mem    api.Memory
+	host    *Host
+	program *program
+	worker  int
+	ctx     *vmContext
+	timed   *vmContext // of the call that runs, with Config.CallTimeout
+	mod     api.Module
+	mem     api.Memory
 	// globals are the module's own that change.
 	globals []api.MutableGlobal
 	rng     *rand.ChaCha8
@@ -74,13 +75,13 @@ type vm struct {
 
 // newVM instantiates the module and runs its start functions. generation tells instances of one worker apart, so that
 // each has its own random numbers.
-func (h *Host) newVM(worker int, generation uint64) (*vm, error) {
+func (h *Host) newVM(p *program, worker int, generation uint64) (*vm, error) {
 	v := &vm{
-		host: h, worker: worker,
+		host: h, program: p, worker: worker,
 		contexts:      map[uint32]*guestContext{},
-		hostCalls:     make([]uint64, len(h.bindings)),
-		unimplemented: make([]uint64, len(h.bindings)),
-		answers:       make([]answerCounts, len(h.bindings)),
+		hostCalls:     make([]uint64, len(p.bindings)),
+		unimplemented: make([]uint64, len(p.bindings)),
+		answers:       make([]answerCounts, len(p.bindings)),
 		nextID:        1,
 	}
 	v.ctx = &vmContext{Context: context.Background(), vm: v}
@@ -107,7 +108,7 @@ func (v *vm) instantiate() error {
 	defer func() { v.phase = phaseRun }()
 	ctx, done := v.limited()
 	starting := &vmContext{Context: experimental.WithMemoryAllocator(ctx.Context, &linearMemory{v: v}), vm: v}
-	mod, err := v.host.runtime.InstantiateModule(starting, v.host.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	mod, err := v.program.runtime.InstantiateModule(starting, v.program.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	done()
 	if err != nil {
 		v.endRecord()
@@ -117,10 +118,10 @@ func (v *vm) instantiate() error {
 		return v.trapped("the start section", err)
 	}
 	v.mod, v.mem, v.globals = mod, mod.Memory(), v.globals[:0]
-	for _, i := range v.host.globals {
+	for _, i := range v.program.globals {
 		v.globals = append(v.globals, mod.ExportedGlobal(globalExport(i)).(api.MutableGlobal))
 	}
-	v.bind(v.host)
+	v.bind()
 	return nil
 }
 

@@ -15,6 +15,7 @@ type Worker struct {
 
 	mu         sync.Mutex
 	vm         *vm
+	old        []*vm // of earlier code, draining, oldest first
 	open       int
 	generation uint64
 	reloadAt   time.Duration // monotonic; no further attempt at a reload before it
@@ -45,9 +46,10 @@ func (w *Worker) Memory() uint64 {
 	return w.vm.memory()
 }
 
-// boot gives the worker a virtual machine with the host's current configuration. On failure the old one, if any, stays.
+// boot gives the worker a virtual machine with the host's current code and configuration. What becomes of the one that it
+// had is the caller's to say. On failure that stays.
 func (w *Worker) boot() error {
-	v, err := w.host.newVM(w.index, w.generation)
+	v, err := w.host.newVM(w.host.program.Load(), w.index, w.generation)
 	if err != nil {
 		return err
 	}
@@ -56,9 +58,7 @@ func (w *Worker) boot() error {
 		v.close()
 		return err
 	}
-	if w.vm != nil {
-		w.past.add(w.vm)
-	}
+	v.program.use()
 	w.vm = v
 	return nil
 }
@@ -76,11 +76,13 @@ func (w *Worker) serving() *vm {
 	if now < max(w.reloadAt, w.vm.diedAt+w.host.config.ReloadBackoff) {
 		return nil
 	}
+	dead := w.vm
 	if err := w.boot(); err != nil {
 		w.reloadAt = now + w.host.config.ReloadBackoff
 		w.host.log(w.index, LogError, "reload failed: "+err.Error())
 		return nil
 	}
+	w.drop(dead)
 	return w.vm
 }
 
@@ -90,7 +92,9 @@ func (w *Worker) Counters() Counters {
 	defer w.mu.Unlock()
 	var c Counters
 	c.merge(w.past)
-	c.add(w.vm)
+	for _, v := range w.machines() {
+		c.add(v)
+	}
 	return c
 }
 
@@ -111,14 +115,16 @@ func (w *Worker) firstEvent() (first event, ok bool) {
 	if n, found := w.mail.first(); found {
 		take(n.at, func() { w.mail.take(); w.recordDue("queue_ready"); w.vm.deliverNotice(n) })
 	}
-	if r, call, answer := w.vm.nextCall(); answer != nil {
-		take(answer.at, func() { w.recordAnswer(call, &answer.HTTPResponse); w.vm.deliverCall(r, call, &answer.HTTPResponse) })
-	}
-	if r, call, e := w.vm.nextGRPC(); e != nil {
-		take(e.at, func() { w.recordDue("grpc"); w.vm.deliverGRPC(r, call, e) })
-	}
-	if r := w.vm.nextTick(); r != nil {
-		take(r.next, func() { w.recordDue("tick"); w.vm.tickRoot(r) })
+	for _, v := range w.machines() {
+		if r, call, answer := v.nextCall(); answer != nil {
+			take(answer.at, func() { w.recordAnswer(call, &answer.HTTPResponse); v.deliverCall(r, call, &answer.HTTPResponse) })
+		}
+		if r, call, e := v.nextGRPC(); e != nil {
+			take(e.at, func() { w.recordDue("grpc"); v.deliverGRPC(r, call, e) })
+		}
+		if r := v.nextTick(); r != nil {
+			take(r.next, func() { w.recordDue("tick"); v.tickRoot(r) })
+		}
 	}
 	return first, ok
 }
@@ -129,6 +135,7 @@ func (w *Worker) runEvent(now time.Duration) {
 	defer w.mu.Unlock()
 	if e, ok := w.firstEvent(); ok && e.at <= now {
 		e.run()
+		w.reap()
 	}
 }
 
