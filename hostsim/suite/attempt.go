@@ -17,8 +17,6 @@ type attempt struct {
 	mark     mark // where the step began
 	problems []Problem
 	faults   []fault // of the case, in force
-	// unnamed is the stream of the step that is under way, where it has no name.
-	unnamed *stream
 }
 
 // stream is an exchange and what it has done.
@@ -27,6 +25,7 @@ type stream struct {
 	worker  int
 	actions map[string][]string // in the step, by phase
 	given   [2]bool             // headers are delivered, by direction
+	stood   string              // the outcome before the end; "" while it lives
 }
 
 func (a *attempt) fail(p place, diff, format string, args ...any) {
@@ -98,17 +97,23 @@ func (a *attempt) exchange(s *step) *stream {
 	return x
 }
 
-// end ends the stream where the step says so or is a whole exchange.
+// end ends the stream where the step says so, or is a whole exchange.
 func (a *attempt) end(s *step, x *stream) {
 	switch {
 	case s.end != nil:
-		x.End(*s.end)
+		x.leave(*s.end)
 	case s.stream != "":
-	case x.Paused():
-		a.unnamed = x // it hangs; finish ends it after it has been looked at
+	case x.Paused(): // its client loses patience
+		x.leave(hostsim.EndClientGone)
 	default:
-		x.End(hostsim.EndNormal)
+		x.leave(hostsim.EndNormal)
 	}
+}
+
+// leave ends the stream, and remembers how it stood before.
+func (x *stream) leave(reason hostsim.EndReason) {
+	x.stood = x.outcome()
+	x.End(reason)
 }
 
 // Bounds on what await waits for, on the virtual clock and in answers.
@@ -174,15 +179,8 @@ func (x *stream) deliver(d exchange.Direction, m *message) {
 
 // finish ends the streams that are still open: normally where both messages are complete, else as a client that leaves.
 func (a *attempt) finish() {
-	open := a.streams
-	if a.unnamed != nil {
-		open = map[string]*stream{"": a.unnamed}
-		for name, x := range a.streams {
-			open[name] = x
-		}
-	}
-	for _, name := range sortedKeys(open) {
-		x := open[name]
+	for _, name := range sortedKeys(a.streams) {
+		x := a.streams[name]
 		reason := hostsim.EndClientGone
 		if x.Messages[exchange.Response].Complete || x.Over() {
 			reason = hostsim.EndNormal

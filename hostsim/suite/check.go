@@ -81,9 +81,11 @@ func (a *attempt) check(s *step, x *stream, refused error) {
 	a.checkObserved(e)
 }
 
-// outcome is how the exchange stands.
+// outcome is how the exchange stands, or stood before its end.
 func (x *stream) outcome() string {
 	switch {
+	case x.stood != "":
+		return x.stood
 	case x.Reset:
 		return "reset"
 	case x.Local != nil:

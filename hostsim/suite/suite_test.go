@@ -211,3 +211,24 @@ func TestOnlySelectsCases(t *testing.T) {
 		t.Errorf("%+v", results)
 	}
 }
+
+// Streams that a case leaves open end with it: as of a client that leaves, or normally where the response was complete.
+func TestOpenStreamsEndWithTheCase(t *testing.T) {
+	results := execute(t, parse(t, `
+plugin: {config: log prop response$code_details}
+cases:
+  - {name: downstream_remote_disconnect, steps: [{stream: a, request: {}}]}
+  - {name: via_upstream, steps: [{stream: a, request: {}, response: {}}]}
+`), Options{})
+	for _, r := range results {
+		last := ""
+		for _, e := range r.Log {
+			if strings.HasPrefix(e.Message, "prop ") {
+				last = e.Message
+			}
+		}
+		if !r.OK || !strings.HasSuffix(last, " "+r.Name) {
+			t.Errorf("%s: %q %v", r.Name, last, r.Problems)
+		}
+	}
+}

@@ -40,3 +40,12 @@ func TestCompletionScripts(t *testing.T) {
 		}
 	}
 }
+
+// Every command shows how it is used.
+func TestCommandsHaveExamples(t *testing.T) {
+	for _, cmd := range newRoot().Commands() {
+		if !strings.Contains(cmd.Example, "hostsim "+cmd.Name()+" ") {
+			t.Errorf("%s has no example", cmd.Name())
+		}
+	}
+}

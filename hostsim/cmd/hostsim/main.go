@@ -1,5 +1,5 @@
-// Command hostsim runs proxy-wasm plugins without a gateway: behind a real HTTP listener, before simulated model servers,
-// or under inspection. `hostsim --help` lists its commands.
+// Command hostsim runs proxy-wasm plugins without a gateway: in declarative cases, behind a real HTTP listener, before
+// simulated model servers, or under inspection. `hostsim --help` lists its commands.
 package main
 
 import (

@@ -137,3 +137,19 @@ func TestRunExample(t *testing.T) {
 		t.Errorf("%v in\n%s", err, stdout)
 	}
 }
+
+// On a terminal the case that runs is seen, and then its line takes that one's place, in colour.
+func TestRunOnATerminal(t *testing.T) {
+	var out strings.Builder
+	r := &runReport{out: &out, terminal: true, color: true, width: 5}
+	r.beginCase("a")
+	r.done(&suite.Result{Name: "a", OK: true})
+	r.beginCase("b")
+	r.done(&suite.Result{Name: "b\x1b[2J", Problems: []suite.Problem{{File: "f", Line: 1, Column: 2, Text: "x", Diff: "- 1\n+ 2\n  3"}}})
+	want := "...   a\r\x1b[K\x1b[32mok  \x1b[0m  a         0 ms\n" +
+		"...   b\r\x1b[K\x1b[31mFAIL\x1b[0m  b?[2J     0 ms\n      f:1:2: x\n" +
+		"        \x1b[31m- 1\x1b[0m\n        \x1b[32m+ 2\x1b[0m\n          3\n"
+	if got := out.String(); got != want {
+		t.Errorf("%q, want\n%q", got, want)
+	}
+}
