@@ -56,6 +56,7 @@ func TestConnection(t *testing.T) {
 		upstream_data buf 3 0 99
 		upstream_data bufset 3 0 2 no
 		upstream_data buf 2 0 99
+		upstream_data bufset 2 0 0 x
 		upstream_connection_close buf 3 0 9
 		log buf 2 0 9
 		log get 0 a`)
@@ -81,6 +82,7 @@ func TestConnection(t *testing.T) {
 		buf 3 0 99 = 0 oui
 		bufset 3 0 2 no = 0
 		buf 2 0 99 = 0
+		bufset 2 0 0 x = 2
 		> upstream_connection_close 2 0
 		buf 3 0 9 = 0
 		> downstream_data 2 0 1
@@ -277,6 +279,26 @@ func TestConnectionsAfterACrash(t *testing.T) {
 			p.expect("> context_create 1 0\n> vm_start 1 0\n> configure 1 26\n> context_create 2 1\n> new_connection 2")
 		}
 	}
+}
+
+// A connection holds its plugin context as a stream does.
+func TestConnectionHoldsItsRoot(t *testing.T) {
+	p := newProbe(t, "downstream_data log 2 old")
+	c := p.open(ConnectionStep{Connect: true})
+	ok(t, p.Reconfigure([]byte("downstream_data log 2 new")))
+	p.Drain()
+	p.heard()
+	c.client("a", false, ConnectionStep{Data: []byte("a")})
+	ok(t, c.Close(CloseRemote))
+	p.expect(`> downstream_data 2 1 0
+		old
+		log 2 old = 0
+		> downstream_connection_close 2 2
+		> done 2
+		> log 2
+		> delete 2
+		> done 1
+		> delete 1`)
 }
 
 // A module without TCP callbacks lets everything pass.

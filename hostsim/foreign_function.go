@@ -14,7 +14,9 @@ import (
 type ForeignFunction func(worker int, argument []byte) (result []byte, status Status)
 
 // EnvoyForeignFunctions returns those of Envoy's own foreign functions that need nothing but their argument: compress,
-// uncompress, and clear_route_cache, which has nothing to clear here. They are there without being asked for.
+// uncompress, and clear_route_cache, which has nothing to clear here. They are there without being asked for. Envoy's others
+// (declare_property, expr_create, expr_evaluate, expr_delete, set_envoy_filter_state, sign, verify_signature) are not found
+// unless Config.ForeignFunctions has them.
 func EnvoyForeignFunctions() map[string]ForeignFunction {
 	return map[string]ForeignFunction{
 		"compress":          compress,

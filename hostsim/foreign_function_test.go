@@ -44,6 +44,19 @@ func TestForeignFunctions(t *testing.T) {
 	}
 }
 
+// A result that is not asked for costs the module no memory.
+func TestForeignFunctionWithoutResult(t *testing.T) {
+	allocations := func(op string) uint64 {
+		p := newProbe(t, "request_headers "+op+" compress text")
+		before := p.Counters().Callbacks["proxy_on_memory_allocate"]
+		p.pass()
+		return p.Counters().Callbacks["proxy_on_memory_allocate"] - before
+	}
+	if quiet, loud := allocations("foreignquiet"), allocations("foreign"); quiet != 0 || loud != 1 {
+		t.Errorf("%d allocations without a result, %d with one", quiet, loud)
+	}
+}
+
 func TestCompress(t *testing.T) {
 	all := EnvoyForeignFunctions()
 	text := bytes.Repeat([]byte("abc"), 1000)

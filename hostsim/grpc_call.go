@@ -102,15 +102,12 @@ func (c *GRPCCall) Respond(r GRPCResponse) {
 		c.mu.Unlock()
 		return
 	}
-	if n := len(c.pending); n > 0 {
-		at = max(at, c.pending[n-1].at)
-	}
 	events := c.events(&r)
 	for _, e := range events {
 		e.at = at
 	}
 	c.pending = append(c.pending, events...)
-	c.begun, c.ended = true, !c.Stream || !r.Open || r.Reset
+	c.begun, c.ended = true, !r.Open || r.Reset
 	c.mu.Unlock()
 	c.host.wakeTicker()
 }

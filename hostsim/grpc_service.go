@@ -7,8 +7,8 @@ import (
 
 // parseGRPCService reads the first argument of a gRPC call-out as an envoy.config.core.v3.GrpcService message, and reports
 // whether it is one: Envoy tries that first and takes the bytes for a cluster's name only if they are none. Some names are
-// messages by accident, "authority" for one (an unknown field of eight bytes), and are refused. target is the cluster of
-// envoy_grpc, the target URI of google_grpc, or "".
+// messages by accident, "authority" for one (an unknown field of eight bytes): they are refused with BAD_ARGUMENT here, and
+// abort Envoy 1.40.0 with "panic: unset oneof". target is the cluster of envoy_grpc, the target URI of google_grpc, or "".
 func parseGRPCService(b []byte) (target string, ok bool) {
 	const envoyGRPC, googleGRPC = 1, 2
 	ok = eachField(b, func(number uint64, value []byte) bool {

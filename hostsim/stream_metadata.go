@@ -3,8 +3,8 @@ package hostsim
 // RequestMetadata delivers a METADATA frame of HTTP/2, after the request's headers and before its end. The plugin hears the
 // number of pairs and can neither read nor hold them: no header map has them, and its answer does not count. While the
 // stream stands still, the frame waits with the body. Envoy passes these frames only where its HTTP/2 options say
-// allow_metadata. Errors as for RequestHeaders. Source: Envoy, Context::decodeMetadata; seen on Envoy
-// 1.40.0.
+// allow_metadata. Errors as for RequestHeaders. Source: Envoy, Context::decodeMetadata; seen on
+// Envoy 1.40.0.
 func (s *Stream) RequestMetadata(h Headers) (Step, error) {
 	s.worker.mu.Lock()
 	defer s.worker.mu.Unlock()
