@@ -191,7 +191,11 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) (err er
 		return usageError{err} // by now only flags can be wrong
 	}
 	announce(stdout, ln.Addr().String(), host != nil, clusters, f.simReplicas > 0)
-	return g.Serve(ctx, ln)
+	err = g.Serve(ctx, ln)
+	if host != nil {
+		err = errors.Join(err, host.Shutdown())
+	}
+	return err
 }
 
 // listen opens the gateway's port; the error says what to do about a port that is taken.
