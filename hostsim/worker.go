@@ -17,7 +17,7 @@ type Worker struct {
 	vm         *vm
 	open       int
 	generation uint64
-	shut       bool // Shutdown has been here
+	shut       bool          // Shutdown has been here
 	reloadAt   time.Duration // monotonic; no further attempt at a reload before it
 	past       Counters      // of virtual machines that are gone
 }
