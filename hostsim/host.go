@@ -114,7 +114,7 @@ func (h *Host) try(p *program, pluginConfig []byte) error {
 // threads are the main thread and the workers, in the order in which Envoy starts them.
 func (h *Host) threads() []*Worker { return append([]*Worker{h.main}, h.workers...) }
 
-// Close frees every virtual machine without further callbacks, as a proxy that exits, and ends the recording if there is
+// Close frees every virtual machine without further callbacks, as a proxy that is killed (see Shutdown), and ends the recording if there is
 // one. Call it when all other calls have returned; streams and workers must not be used afterwards. The error is that of
 // the recording's writer, or of freeing code.
 func (h *Host) Close() error {

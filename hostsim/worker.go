@@ -18,6 +18,7 @@ type Worker struct {
 	old        []*vm // of earlier code, draining, oldest first
 	open       int
 	generation uint64
+	shut       bool          // Shutdown has been here
 	reloadAt   time.Duration // monotonic; no further attempt at a reload before it
 	past       Counters      // of virtual machines that are gone
 }
@@ -66,6 +67,9 @@ func (w *Worker) boot() error {
 // serving is the virtual machine for a new stream, or nil on a crashed worker. With FailReload it is built anew, lazily
 // as in Envoy: no ticks run on a crashed worker until its next request.
 func (w *Worker) serving() *vm {
+	if w.shut {
+		return nil
+	}
 	if w.vm.dead == nil {
 		return w.vm
 	}

@@ -72,7 +72,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.config, "config", "", "the plugin's configuration: a `FILE`, or JSON that begins with {")
 	flags.StringVar(&f.configText, "config-text", "", "the plugin's configuration as `TEXT`, whatever it looks like")
 	flags.StringVar(&f.vmConfig, "vm-config", "", "the virtual machine's configuration, as `TEXT`")
-	flags.StringVar(&f.rootID, "root-id", "", "the plugin's root_id, by which some SDKs choose among plugins in one module")
+	flags.StringVar(&f.rootID, "root-id", "", "the plugin's `ROOT_ID`, by which some SDKs choose among plugins in one module")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`ADDRESS` to listen on")
 	flags.StringArrayVar(&f.upstreams, "upstream", nil, "`CLUSTER=HOST:PORT[,HOST:PORT...]`; repeat it for more clusters")
 	flags.StringArrayVar(&f.http2, "http2", nil, "speak HTTP/2 without TLS to this `CLUSTER`, as gRPC servers do; repeat it for more")
@@ -191,7 +191,11 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) (err er
 		return usageError{err} // by now only flags can be wrong
 	}
 	announce(stdout, ln.Addr().String(), host != nil, clusters, f.simReplicas > 0)
-	return g.Serve(ctx, ln)
+	err = g.Serve(ctx, ln)
+	if host != nil {
+		err = errors.Join(err, host.Shutdown())
+	}
+	return err
 }
 
 // listen opens the gateway's port; the error says what to do about a port that is taken.
