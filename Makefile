@@ -43,6 +43,11 @@ peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, 
 rust: $(QUOTA) ## the example plugin in Rust (cargo with the target wasm32-wasip1)
 	$(GO) test -tags rust -count=1 ./$(OTHER)/rust
 
+coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envoy: three minutes
+	@$(GO) run ./build/envoy >/dev/null
+	@$(GO) run ./build/envoy 1.36.4 >/dev/null
+	$(GO) test -tags coraza -timeout 40m -count=1 ./examples/coraza
+
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench
@@ -51,6 +56,8 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
+	$(GO) vet -tags coraza ./examples/coraza
+	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	$(GO) vet -tags rust ./$(OTHER)/...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
 	$(GO) test ./build/imports ./build/texts

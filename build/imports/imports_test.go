@@ -44,6 +44,8 @@ var rules = []rule{
 	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./policy", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
+	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
 }
 

@@ -114,7 +114,7 @@ func reply(p *probe) {
 	p.ok(s.End(hostsim.EndNormal))
 	p.heard("reply", `request headers [3 true /reply 3 <nil> <nil>]
 		reply [<nil>]
-		response headers [4 false [[:status 418] [x-teapot yes] [content-type text/plain] [content-length 15]] <nil>]
+		response headers [4 false [[:status 418] [x-teapot yes] [content-length 15] [content-type text/plain]] <nil>]
 		response body [short and stout true <nil> <nil>]
 		kept [[/a /reply]]
 		log [<nil>]`)
