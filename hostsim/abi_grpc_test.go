@@ -176,7 +176,7 @@ func TestGRPCStream(t *testing.T) {
 	c.Respond(GRPCResponse{Metadata: Headers{{"A", "b"}}, Messages: [][]byte{[]byte("first"), nil}, Open: true})
 	p.Advance(0)
 	p.expect(`> grpc_receive_initial_metadata 1 6 3
-		pairs 4 = 0 a=b, :status=200, content-type=application/grpc
+		pairs 4 = 0 :status=200, a=b, content-type=application/grpc
 		pairs 5 = 0
 		> grpc_receive 1 6 5
 		buf 5 0 100 = 0 first
