@@ -15,7 +15,7 @@ import (
 // callLimit bounds an answer's body, in bytes. A larger one is a reset.
 const callLimit = 32 << 20
 
-// Caller carries out the plugin's own requests: its Call is made for hostsim.Config.HTTPCall. It must exist before the
+// Caller carries out the plugin's own requests: its Call is made for hostsim.Config.HTTPCall, its GRPC for GRPCCall. It must exist before the
 // Host, and so before a Gateway. Safe for concurrent use.
 type Caller struct {
 	clusters map[string]*cluster

@@ -39,7 +39,7 @@ func newServe() *cobra.Command {
 The plugin's request header x-gateway-destination-endpoint picks the upstream host: a comma list of addresses, first
 choice first; unknown ones are passed over, the next one is tried when a host takes no connection or cuts it before it
 has answered, and then the cluster's hosts round robin. A request whose Host header is a cluster's name goes to that cluster, any other to the
-first. Without --wasm there is no plugin and all goes round robin. The plugin's own requests go to the cluster that
+first. Without --wasm there is no plugin and all goes round robin. The plugin's own requests, HTTP and gRPC, go to the cluster that
 they name.
 
 It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 seconds at most.`,
@@ -178,7 +178,7 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) (err er
 			return usageError{err}
 		}
 		defer caller.Close()
-		host, err = startPlugin(ctx, hostsim.Config{HTTPCall: caller.Call, Wasm: wasm, Profile: profile, Workers: f.workers, PluginConfig: config,
+		host, err = startPlugin(ctx, hostsim.Config{HTTPCall: caller.Call, GRPCCall: caller.GRPC, Wasm: wasm, Profile: profile, Workers: f.workers, PluginConfig: config,
 			VMConfig: []byte(f.vmConfig), RootID: f.rootID, AllowOnHeadersStopIteration: f.headersStop,
 			Recorder: f.recorder}, hostsim.LogInfo, stderr)
 		if err != nil {
