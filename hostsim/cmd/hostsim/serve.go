@@ -38,9 +38,9 @@ func newServe() *cobra.Command {
 
 The plugin's request header x-gateway-destination-endpoint picks the upstream host: a comma list of addresses, first
 choice first; unknown ones are passed over, the next one is tried when a host takes no connection or cuts it before it
-has answered, and then the cluster's hosts round robin. A request whose Host header is a cluster's name goes to that cluster, any other to the
-first. Without --wasm there is no plugin and all goes round robin. The plugin's own requests, HTTP and gRPC, go to the cluster that
-they name.
+has answered, and then the cluster's hosts round robin. A request whose Host header is a cluster's name goes to that
+cluster, any other to the first. Without --wasm there is no plugin and all goes round robin. The plugin's own
+requests, HTTP and gRPC, go to the cluster that they name.
 
 It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 seconds at most.`,
 		Example: `  # Pinwheel before three simulated model servers, on 127.0.0.1:8080
