@@ -104,6 +104,9 @@ func TestHostsim(t *testing.T) {
 		}
 		for _, e := range exchanges {
 			t.Run(g.profile+"/"+e.ID(), func(t *testing.T) {
+				if !*update {
+					t.Parallel()
+				}
 				got, err := Simulate(t.Context(), wasm, profile, e)
 				if err != nil {
 					t.Fatal(err)

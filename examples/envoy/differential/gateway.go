@@ -198,11 +198,22 @@ func (g *Gateway) Play(e *Exchange, want []Step) ([]Step, error) {
 		p.t.next()
 	}
 	p.client.hangUp()
-	if len(got) > 0 && e.ownProcess() && !g.envoy.Running() {
+	if e.ownProcess() && g.dies() {
 		last := &got[len(got)-1]
 		last.Caused = append(last.Caused, "gateway < dies")
 	}
 	return got, nil
+}
+
+// dies waits for the process to end, which takes a moment longer than its last words.
+func (g *Gateway) dies() bool {
+	for range 100 {
+		if !g.envoy.Running() {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
 }
 
 func (p *peer) hangUp() {
