@@ -46,8 +46,8 @@ func TestUpstreamFaults(t *testing.T) {
 		{hosttest.Response{Fault: hosttest.ResetBeforeResponse}, 503, "response_headers 3 0; response_body 95 1; log; 0 upstream_reset_before_response_started{connection_termination}; 0 64; 0 10.0.0.1:80; done; delete"},
 		{hosttest.Response{Fault: hosttest.Timeout, After: 15 * time.Second}, 504, "response_headers 3 0; response_body 24 1; log; 0 response_timeout; 0 4; 0 10.0.0.1:80; done; delete"},
 		{hosttest.Response{Fault: hosttest.NoHost}, 503, "response_headers 3 0; response_body 19 1; log; 0 no_healthy_upstream; 0 2; 0 10.0.0.1:80; done; delete"},
-		{hosttest.Response{Fault: hosttest.ResetInResponse, Chunks: []string{"one", "two"}}, 200, "response_headers 1 0; response_body 3 0; log; 0 upstream_reset_after_response_started; 0 8388608; 0 10.0.0.1:80; done; delete"},
-		{hosttest.Response{Fault: hosttest.ResetInResponse}, 200, "response_headers 1 0; log; 0 upstream_reset_after_response_started; 0 8388608; 0 10.0.0.1:80; done; delete"},
+		{hosttest.Response{Fault: hosttest.ResetInResponse, Chunks: []string{"one", "two"}}, 200, "response_headers 1 0; response_body 3 0; log; 0 upstream_reset_after_response_started{protocol_error}; 0 8388608; 0 10.0.0.1:80; done; delete"},
+		{hosttest.Response{Fault: hosttest.ResetInResponse}, 200, "response_headers 1 0; log; 0 upstream_reset_after_response_started{protocol_error}; 0 8388608; 0 10.0.0.1:80; done; delete"},
 		{hosttest.Response{Status: 500}, 500, "response_headers 1 1; log; 0 via_upstream; 0 0; 0 10.0.0.1:80; done; delete"},
 	} {
 		h := hosttest.New(t, hosttest.Options{Wasm: probe, Config: telling})

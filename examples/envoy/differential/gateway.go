@@ -54,7 +54,8 @@ func Open(ctx context.Context, binary, wasm, dir string, exchanges []*Exchange) 
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: binary, Bootstrap: file, Concurrency: 1, ComponentLevels: "wasm:debug"})
+	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: binary, Bootstrap: file, Concurrency: 1, ComponentLevels: "wasm:debug",
+		ReadyTimeout: startTime})
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +63,9 @@ func Open(ctx context.Context, binary, wasm, dir string, exchanges []*Exchange) 
 	go g.followLog()
 	return g, g.findListeners(ctx)
 }
+
+// startTime bounds the start: Envoy tries every exchange's configuration in a virtual machine of its own, one by one.
+const startTime = 5 * time.Minute
 
 func newPlayer(e *Exchange) (*player, error) {
 	p := &player{exchange: e}
