@@ -53,12 +53,12 @@ func callRecordMetric(v *vm, a []uint64) Status {
 }
 
 func callGetMetric(v *vm, a []uint64) Status {
+	if MetricKind(uint32(a[0])&(1<<metricTypeBits-1)) == MetricHistogram {
+		return StatusBadArgument // defined or not
+	}
 	s, st := v.stat(a[0])
 	if st != StatusOK {
 		return st
-	}
-	if s.kind == MetricHistogram {
-		return StatusBadArgument
 	}
 	if !v.putU64(a[1], s.value.Load()) {
 		return StatusInvalidMemoryAccess

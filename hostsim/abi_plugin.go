@@ -46,6 +46,12 @@ func callSetTickPeriod(v *vm, a []uint64) Status {
 }
 
 func callSetEffectiveContext(v *vm, a []uint64) Status {
+	if uint32(a[0]) == 0 { // the virtual machine itself, which has no stream
+		if c := v.target(); c != nil {
+			v.effective = &c.root.guestContext
+		}
+		return StatusOK
+	}
 	c := v.contexts[uint32(a[0])]
 	if c == nil {
 		return StatusBadArgument

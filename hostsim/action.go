@@ -53,10 +53,16 @@ func (v *vm) act(a action) {
 			break
 		}
 		a.stream.response.resume()
-	case actionReply:
+	case actionReply, actionReset:
+		if a.stream.ending {
+			a.stream.warn(LogCritical, "a local reply or proxy_close_stream at the end of a stream: Envoy calls proxy_on_log again and may die")
+			return
+		}
+		if a.kind == actionReset {
+			a.stream.cut("wasm_close_stream")
+			break
+		}
 		a.stream.answer(a.reply)
-	case actionReset:
-		a.stream.cut("wasm_close_stream")
 	}
 	a.stream.wakeUp()
 }

@@ -55,6 +55,10 @@ type half struct {
 	headersOut bool
 	out        Step
 	endOut     bool
+
+	status   string // of a response, as it came
+	received int    // bytes of body that came
+	passed   int    // bytes of body that went on
 }
 
 // kind is that of this direction's headers.
@@ -84,6 +88,7 @@ func (d *half) shut() { d.headersOpen, d.trailersOpen, d.bodyOpen = false, false
 func (d *half) take() Step {
 	st := d.out
 	d.out = Step{}
+	d.passed += len(st.Data)
 	if d.state != flowing {
 		st.Flow = Wait
 	}
@@ -135,6 +140,7 @@ func (d *half) settled() bool {
 func (d *half) deliverHeaders(end bool) error {
 	e, _, _ := d.exports()
 	d.headersOpen, d.atEnd, d.complete = true, end, end
+	d.status = d.headers.Value(":status")
 	answer, err := d.call(e, len(d.headers), true, end)
 	if err != nil {
 		return err
@@ -178,6 +184,7 @@ func (d *half) headersAnswer(answer uint32) uint64 {
 // the chunk already in it. Source: Envoy, Context::decodeData, and FilterManager's commonHandleAfterDataCallback.
 func (d *half) deliverData(chunk []byte, end bool) error {
 	d.complete = d.complete || end
+	d.received += len(chunk)
 	if d.state == stoppedAll {
 		d.held = append(d.held, chunk...)
 		return d.checkLimit(d.held, d.limited)
@@ -287,6 +294,7 @@ func (d *half) resume() {
 func (d *half) resumeAll() {
 	held, complete := d.held, d.complete
 	d.held, d.complete = nil, d.atEnd
+	d.received -= len(held) // to be delivered again
 	d.release()
 	if d.atEnd {
 		return

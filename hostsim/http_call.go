@@ -87,7 +87,7 @@ func callHTTPCall(v *vm, a []uint64) Status {
 		return StatusBadArgument
 	}
 	c := &HTTPCall{
-		Worker: v.worker, Cluster: string(cluster), Headers: decodePairs(headers), Body: slices.Clone(body),
+		Worker: v.worker, Cluster: string(cluster), Headers: MapRequestHeaders.normal(decodePairs(headers)), Body: slices.Clone(body),
 		Trailers: decodePairs(trailers), Timeout: time.Duration(timeout) * time.Millisecond, host: v.host,
 	}
 	for _, name := range []string{":method", ":path", ":authority"} {

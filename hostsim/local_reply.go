@@ -140,6 +140,7 @@ func (s *Stream) finishReply() {
 		s.local.Status = status
 	}
 	d.out = Step{}
+	d.passed += len(s.local.Body)
 }
 
 // cut resets the stream.

@@ -158,3 +158,31 @@ func TestLocalReplyOverTheBufferLimit(t *testing.T) {
 		t.Errorf("flow %v, reply %+v", step.Flow, r)
 	}
 }
+
+// A gRPC call gets its status in headers, mapped from HTTP where the plugin gave none; HEAD gets no body. Seen on Envoy
+// 1.36.4 and 1.40.0.
+func TestLocalReplyTakesTheRequestsShape(t *testing.T) {
+	grpc := Headers{{":method", "POST"}, {":path", "/"}, {"content-type", "application/grpc+proto"}}
+	head := Headers{{":method", "HEAD"}, {":path", "/"}}
+	for _, tt := range []struct {
+		script  string
+		request Headers
+		want    Headers
+	}{
+		{"request_headers replyas 403 d no%way 9", grpc, Headers{{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", "9"}, {"grpc-message", "no way"}}},
+		{"request_headers reply 503 50%%", grpc, Headers{{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", "14"}, {"grpc-message", "50  "}}},
+		{"request_headers reply 418 ~", grpc, Headers{{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", "2"}}},
+		{"request_headers reply 403 no", head, Headers{{":status", "403"}, {"content-length", "2"}, {"content-type", "text/plain"}}},
+	} {
+		p := newProbe(t, tt.script)
+		s := p.Worker(0).NewStream()
+		_, err := s.RequestHeaders(tt.request, true)
+		ok(t, err)
+		if r := s.LocalReply(); r == nil || string(encodePairs(r.Headers)) != string(encodePairs(tt.want)) || len(r.Body) != 0 {
+			t.Errorf("%s: %+v", tt.script, r)
+		}
+	}
+	if got, want := percentEncoded([]byte("a%\x00é~")), "a%25%00%C3%A9~"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

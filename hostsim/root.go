@@ -93,11 +93,10 @@ func (v *vm) tellCreate(c *guestContext, parent uint32) error {
 // current configuration's root.
 func (v *vm) activeRoot() *root { return v.roots[len(v.roots)-1] }
 
-// setPeriod starts, changes or, with 0, stops a root's timer. A timer that runs keeps the moment of its next tick.
+// setPeriod starts or, with 0, stops a root's timer, which counts anew from here. Source: seen on Envoy 1.36.4 and 1.40.0.
 func (v *vm) setPeriod(r *root, period time.Duration) {
-	running := r.period > 0
 	r.period = period
-	if period > 0 && !running {
+	if period > 0 {
 		r.next = v.host.clock.Monotonic() + period
 		v.host.wakeTicker()
 	}

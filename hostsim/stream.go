@@ -62,6 +62,7 @@ type Stream struct {
 	local      *LocalReply
 	localReady bool
 	wasCut     bool
+	ending     bool // log, done and delete run or have run
 	ended      bool
 	logging    bool
 

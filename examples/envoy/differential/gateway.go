@@ -54,7 +54,8 @@ func Open(ctx context.Context, binary, wasm, dir string, exchanges []*Exchange) 
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: binary, Bootstrap: file, Concurrency: 1, ComponentLevels: "wasm:debug"})
+	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: binary, Bootstrap: file, Concurrency: 1, ComponentLevels: "wasm:debug",
+		ReadyTimeout: startTime})
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +63,9 @@ func Open(ctx context.Context, binary, wasm, dir string, exchanges []*Exchange) 
 	go g.followLog()
 	return g, g.findListeners(ctx)
 }
+
+// startTime bounds the start: Envoy tries every exchange's configuration in a virtual machine of its own, one by one.
+const startTime = 5 * time.Minute
 
 func newPlayer(e *Exchange) (*player, error) {
 	p := &player{exchange: e}
@@ -198,11 +202,22 @@ func (g *Gateway) Play(e *Exchange, want []Step) ([]Step, error) {
 		p.t.next()
 	}
 	p.client.hangUp()
-	if len(got) > 0 && e.ownProcess() && !g.envoy.Running() {
+	if e.ownProcess() && g.dies() {
 		last := &got[len(got)-1]
 		last.Caused = append(last.Caused, "gateway < dies")
 	}
 	return got, nil
+}
+
+// dies waits for the process to end, which takes a moment longer than its last words.
+func (g *Gateway) dies() bool {
+	for range 100 {
+		if !g.envoy.Running() {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
 }
 
 func (p *peer) hangUp() {

@@ -83,7 +83,7 @@ func dataOf(text string) ([]byte, error) {
 
 // hiddenHeaders are left out of recordings: framing of HTTP/1.1, times, and what the gateway adds for itself.
 var hiddenHeaders = map[string]bool{"transfer-encoding": true, "connection": true, "date": true, "host": true,
-	"x-request-id": true, "x-forwarded-proto": true, ":scheme": true, ":authority": true}
+	"x-envoy-internal": true, "x-envoy-expected-rq-timeout-ms": true, "x-request-id": true, "x-forwarded-proto": true, ":scheme": true, ":authority": true}
 
 // showHeaders shows a message's head in one line.
 func showHeaders(start string, headers [][2]string) string {

@@ -61,7 +61,7 @@ func (t *transcript) body(actor string, data []byte) {
 // plugin notes a line of the probe on a thread, which may be empty.
 func (t *transcript) plugin(thread, text string) {
 	t.mu.Lock()
-	text = date.ReplaceAllString(t.replacer.Replace(t.named(thread, text)), "")
+	text = withoutTimes(t.replacer.Replace(t.named(thread, text)))
 	t.mu.Unlock()
 	if thread != "" {
 		text = thread + ": " + text
@@ -69,8 +69,15 @@ func (t *transcript) plugin(thread, text string) {
 	t.add("plugin", line{text: text})
 }
 
-// date is the header that Envoy adds to a response that goes out.
-var date = regexp.MustCompile(`, date=\w+, \d+ \w+ \d+ [\d:]+ GMT`)
+func withoutTimes(s string) string {
+	return serviceTime.ReplaceAllString(date.ReplaceAllString(s, ""), "$1")
+}
+
+// Headers in which Envoy tells a time: one that it adds to a response that goes out, one in the answer to a call-out.
+var (
+	date        = regexp.MustCompile(`, date=\w+, \d+ \w+ \d+ [\d:]+ GMT`)
+	serviceTime = regexp.MustCompile(`(x-envoy-upstream-service-time=)\d+`)
+)
 
 // named replaces the ids in a line of the probe.
 func (t *transcript) named(thread, text string) string {
