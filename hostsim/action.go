@@ -47,7 +47,7 @@ func (v *vm) act(a action) {
 	case actionContinueRequest:
 		a.stream.request.resume()
 	case actionContinueResponse:
-		if s := a.stream; !s.response.hasHeaders && !s.over() {
+		if s := a.stream; !s.response.hasHeaders && !s.over() && !s.ending {
 			s.warn(LogCritical, "proxy_continue_stream of a response that has not come: Envoy dies of it")
 			s.cut("wasm_continue_stream")
 			break
