@@ -79,7 +79,7 @@ func TestAdminRefusals(t *testing.T) {
 		{"GET", "reset", 405, "/reset is asked for by POST"},
 		{"DELETE", "drain?replica=10.0.0.1:8000", 405, "by POST"},
 		{"POST", "status", 405, "by GET"},
-		{"HEAD", "status", 405, "by GET"},
+		{"PUT", "status", 405, "by GET"}, // HEAD is refused too, without a body
 		{"GET", "", 404, "no / here; there are /status, /drain, /undrain and /reset"},
 		{"GET", "status/", 404, "no /status/ here"},
 		{"POST", "status/drain?replica=10.0.0.1:8000", 404, ""},
