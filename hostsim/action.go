@@ -29,7 +29,11 @@ func (v *vm) postpone(a action) { v.pending = append(v.pending, a) }
 // answer counts. Source: proxy-wasm-cpp-host, WasmBase::doAfterVmCallActions.
 func (v *vm) settle() {
 	v.stopped = false
-	for len(v.pending) > 0 {
+	for ran := 0; len(v.pending) > 0; ran++ {
+		if ran == v.host.eventLimit {
+			v.die(v.trapped("what it asked for after a callback", errEndless))
+			return
+		}
 		a := v.pending[0]
 		v.pending = slices.Delete(v.pending, 0, 1)
 		v.act(a)

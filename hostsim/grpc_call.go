@@ -205,6 +205,12 @@ func (c *GRPCCall) take(e *grpcEvent) {
 	}
 }
 
+func (c *GRPCCall) backlog() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pending)
+}
+
 // drop throws the call away. The plugin hears no more of it.
 func (c *GRPCCall) drop() {
 	if c.OnClose != nil && !c.remoteEnded {

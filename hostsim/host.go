@@ -34,6 +34,8 @@ type Host struct {
 	updates       int // guarded by reconfiguring
 	advancing     sync.Mutex
 	ticker        chan struct{}
+	eventLimit    int // MaxEvents; less in tests
+	overruns      atomic.Uint64
 
 	sharedHook atomic.Pointer[func(worker int, op SharedOp, key string)]
 	callHook   atomic.Pointer[func(worker int, name string) (Status, bool)]
@@ -50,7 +52,7 @@ func New(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	h := &Host{config: c, clock: c.Clock, ticker: make(chan struct{}, 1)}
+	h := &Host{config: c, clock: c.Clock, ticker: make(chan struct{}, 1), eventLimit: MaxEvents}
 	h.properties = make(map[string][]byte, len(c.Properties))
 	for path, value := range c.Properties {
 		h.properties[wirePath(path)] = value

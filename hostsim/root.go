@@ -77,7 +77,9 @@ func (v *vm) ask(r *root, e *export, size int) (bool, error) {
 		return true, nil
 	}
 	result, err := v.callback(&r.guestContext, e, uint64(r.id), uint64(size))
-	v.settle()
+	if v.settle(); err == nil {
+		err = v.dead
+	}
 	return uint32(result) != 0, err
 }
 

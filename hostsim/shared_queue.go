@@ -141,3 +141,9 @@ func (m *mailbox) take() {
 	defer m.mu.Unlock()
 	m.notices = m.notices[1:]
 }
+
+func (m *mailbox) len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.notices)
+}

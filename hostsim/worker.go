@@ -104,30 +104,31 @@ func (w *Worker) Counters() Counters {
 
 // event is something that falls due on a worker's virtual machine.
 type event struct {
-	at  time.Duration // monotonic
-	run func()
+	at   time.Duration // monotonic
+	what string
+	run  func()
 }
 
 // firstEvent is the worker's first event. Of several at one time it is a message in a queue, then an answer to an HTTP
 // call, then to a gRPC call, then a tick. Messages for a thread whose virtual machine is dead are lost, as in Envoy.
 func (w *Worker) firstEvent() (first event, ok bool) {
-	take := func(at time.Duration, run func()) {
+	take := func(at time.Duration, what string, run func()) {
 		if !ok || at < first.at {
-			first, ok = event{at: at, run: run}, true
+			first, ok = event{at: at, what: what, run: run}, true
 		}
 	}
 	if n, found := w.mail.first(); found {
-		take(n.at, func() { w.mail.take(); w.recordDue("queue_ready"); w.vm.deliverNotice(n) })
+		take(n.at, "a message in a queue", func() { w.mail.take(); w.recordDue("queue_ready"); w.vm.deliverNotice(n) })
 	}
 	for _, v := range w.machines() {
 		if r, call, answer := v.nextCall(); answer != nil {
-			take(answer.at, func() { w.recordAnswer(call, &answer.HTTPResponse); v.deliverCall(r, call, &answer.HTTPResponse) })
+			take(answer.at, "an answer to an HTTP call", func() { w.recordAnswer(call, &answer.HTTPResponse); v.deliverCall(r, call, &answer.HTTPResponse) })
 		}
 		if r, call, e := v.nextGRPC(); e != nil {
-			take(e.at, func() { w.recordDue("grpc"); v.deliverGRPC(r, call, e) })
+			take(e.at, "an answer to a gRPC call", func() { w.recordDue("grpc"); v.deliverGRPC(r, call, e) })
 		}
 		if r := v.nextTick(); r != nil {
-			take(r.next, func() { w.recordDue("tick"); v.tickRoot(r) })
+			take(r.next, "a tick", func() { w.recordDue("tick"); v.tickRoot(r) })
 		}
 	}
 	return first, ok
@@ -143,10 +144,9 @@ func (w *Worker) runEvent(now time.Duration) {
 	}
 }
 
-// nextEvent is the monotonic time of the worker's first event.
-func (w *Worker) nextEvent() (at time.Duration, ok bool) {
+// nextEvent is the worker's first event, to look at.
+func (w *Worker) nextEvent() (e event, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e, ok := w.firstEvent()
-	return e.at, ok
+	return w.firstEvent()
 }

@@ -190,7 +190,7 @@ func (x *exchangeOf) message(d exchange.Direction, headers hostsim.Headers, chun
 	if trailers != nil && !x.Over() {
 		x.Trailers(d, trailers)
 	}
-	for !x.Over() && !x.Messages[d].Complete && x.Stream().Worker().RunDue() {
+	for n := x.host.Overruns(); !x.Over() && !x.Messages[d].Complete && x.host.Overruns() == n && x.Stream().Worker().RunDue(); {
 		x.Poll()
 	}
 }

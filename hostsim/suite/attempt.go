@@ -41,6 +41,7 @@ func (a *attempt) step(s *step) {
 	}
 	var x *stream
 	var refused error
+	overruns := a.host.Overruns()
 	switch {
 	case s.request != nil || s.response != nil || s.end != nil || s.stream != "":
 		x = a.exchange(s)
@@ -59,6 +60,7 @@ func (a *attempt) step(s *step) {
 		x.Poll()
 	}
 	a.check(s, x, refused)
+	a.checkRest(s.place, overruns)
 	inOrder(a.problems)
 }
 
@@ -125,10 +127,11 @@ const (
 // await lets virtual time pass while the plugin holds d back and has requests of its own under way.
 func (a *attempt) await(x *stream, d exchange.Direction) {
 	until := a.clock.Monotonic() + maxWait
+	overruns := a.host.Overruns()
 	for range maxAnswers {
 		x.Poll()
 		next := a.nextAnswer()
-		if x.Over() || x.Messages[d].Complete || next == 0 || next > until {
+		if x.Over() || x.Messages[d].Complete || next == 0 || next > until || a.host.Overruns() > overruns {
 			return
 		}
 		a.host.Advance(next - a.clock.Monotonic())

@@ -35,9 +35,18 @@ func (a *attempt) checkStart(c *testCase) {
 		a.checkLog(e)
 		return
 	}
+	overruns := a.host.Overruns()
 	a.host.Advance(0)
 	a.checkCrash(e, a.newCrash())
+	a.checkRest(e.place, overruns)
 	a.checkObserved(e)
+}
+
+// checkRest finds a plugin that has kept time from passing since there were that many overruns.
+func (a *attempt) checkRest(p place, overruns uint64) {
+	if a.host.Overruns() > overruns {
+		a.fail(p, "", "the plugin never comes to rest: more than %d events at one moment, each the cause of another", hostsim.MaxEvents)
+	}
 }
 
 func (a *attempt) checkRefused(e *expectation, refused error, what string) {
