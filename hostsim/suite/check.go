@@ -52,7 +52,7 @@ func (a *attempt) checkRest(p place, overruns uint64) {
 func (a *attempt) checkRefused(e *expectation, refused error, what string) {
 	switch {
 	case e.refused == nil && refused != nil:
-		a.fail(e.place, "", "%s was refused: %v", what, refused)
+		a.fail(e.place, "", "%s was refused: %s", what, firstLine(refused.Error())) // the log has the stack
 	case e.refused != nil && refused == nil:
 		a.fail(e.refused.place, diff("refused: "+e.refused.String(), "accepted"), "%s", what)
 	case refused != nil:

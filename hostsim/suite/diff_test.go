@@ -33,7 +33,7 @@ func TestNearest(t *testing.T) {
 			t.Errorf("%s: %s", word, got)
 		}
 	}
-	for _, word := range []string{"", "x", "status", strings.Repeat("body", 100)} {
+	for _, word := range []string{"", "x", "status", "code", strings.Repeat("body", 100)} {
 		if got := orNearest(word, words); got != "allowed: body, headers, path" {
 			t.Errorf("%s: %s", word, got)
 		}

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
@@ -66,10 +67,20 @@ func (a *attempt) checkPlayed() {
 	}
 	for i, n := range a.host.FaultsFired() {
 		if f := a.faults[i]; n == 0 {
-			a.fail(f.place, "", "the fault at %s was never played", f.At)
+			a.fail(f.place, "", "the fault at %s was never played%s", f.At, a.notThere(f.At))
 		}
 	}
 	a.faults = nil
+}
+
+// notThere says why a place is never reached: the module does not have it.
+func (a *attempt) notThere(at string) string {
+	c := a.host.Coverage()
+	if slices.ContainsFunc(c.Callbacks, func(l hostsim.CallbackCoverage) bool { return l.Name == at }) ||
+		slices.ContainsFunc(c.HostCalls, func(l hostsim.HostCallCoverage) bool { return l.Name == at }) {
+		return ""
+	}
+	return ", for the module neither imports nor exports it"
 }
 
 // foreignFunction is what a foreign function answers, whatever its argument.

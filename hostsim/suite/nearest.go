@@ -4,7 +4,7 @@ import "strings"
 
 // orNearest says which of the allowed words was meant, or lists them all where none is near.
 func orNearest(word string, allowed []string) string {
-	best, least := "", len(word)/2+1
+	best, least := "", len(word)*2/5+1 // two letters of five may be wrong
 	for _, a := range allowed {
 		if len(word) > longestWord {
 			break

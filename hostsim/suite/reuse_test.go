@@ -2,6 +2,7 @@ package suite
 
 import (
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
@@ -53,5 +54,17 @@ cases:
 	back, fresh := logs(Options{}), logs(Options{Recorder: hostsim.NewRecorder(io.Discard, hostsim.RecordOptions{})})
 	if back != fresh {
 		t.Errorf("new ones (-) and those set back (+) differ:\n%s", diff(fresh, back))
+	}
+}
+
+// A start that crashes is told in one line; the stack stands in the log.
+func TestCrashAtTheStartIsOneLine(t *testing.T) {
+	s := parse(t, "cases: [{name: a, gateway: {faults: [{at: env.proxy_log, trap: true}]}, request: {}}]")
+	r := execute(t, s, Options{})[0]
+	if len(r.Problems) != 1 || !strings.HasSuffix(r.Problems[0].Text, "a fault was injected here") {
+		t.Errorf("%v", r.Problems)
+	}
+	if last := r.Log[len(r.Log)-1].Message; !strings.Contains(last, "\n\tin ") {
+		t.Errorf("no stack in %q", last)
 	}
 }

@@ -50,6 +50,8 @@ type Result struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Log is what was logged in the course of the case, oldest first.
 	Log []hostsim.LogEntry `json:"-"`
+	// LastStep is the place in Log at which the last step that ran began. 0 where none did.
+	LastStep int `json:"-"`
 }
 
 // Run runs the cases in the order of the text and returns a result for each. The error is an *Invalid where the suite
@@ -142,7 +144,7 @@ func (r *run) module(s *settings) ([]byte, error) {
 		err = fmt.Errorf("%s: not a WebAssembly module", path)
 	}
 	if err != nil {
-		return nil, invalid(at, "%s", reason(err))
+		return nil, invalid(at, "%s; name a compiled module, as seen from the suite's folder, or give --wasm FILE", reason(err))
 	}
 	r.modules[path] = wasm
 	return wasm, nil
@@ -190,12 +192,9 @@ func (r *run) testCase(ctx context.Context, c *testCase) (*Result, error) {
 			return nil, err
 		}
 	}
-	log := p.log
-	if !fresh {
-		log = log[first.log:]
-	}
+	log := p.log[first.log:]
 	return &Result{Name: c.name, File: r.suite.file, Line: c.line, OK: len(a.problems) == 0,
-		Duration: r.options.Now().Sub(began), Problems: a.problems, Log: slices.Clone(log)}, nil
+		Duration: r.options.Now().Sub(began), Problems: a.problems, Log: slices.Clone(log), LastStep: a.mark.log - first.log}, nil
 }
 
 // start starts a plugin. A refused start is not an error here: a case may expect it.

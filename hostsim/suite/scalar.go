@@ -107,6 +107,9 @@ func (d *decoder) duration(v value, into *time.Duration) {
 	*into = span
 }
 
+// fewWords is how many values a message lists, rather than guess which one was meant.
+const fewWords = 6
+
 // oneOf reads one of several words and returns its place among them, or -1.
 func (d *decoder) oneOf(v value, words []string) int {
 	s, ok := d.scalar(v, "one of "+strings.Join(words, ", "))
@@ -118,7 +121,11 @@ func (d *decoder) oneOf(v value, words []string) int {
 			return i
 		}
 	}
-	d.fail(v.place, "unknown value %q; %s", short(s), orNearest(s, words))
+	said := "allowed: " + strings.Join(words, ", ")
+	if len(words) > fewWords {
+		said = orNearest(s, words)
+	}
+	d.fail(v.place, "unknown value %q; %s", short(s), said)
 	return -1
 }
 

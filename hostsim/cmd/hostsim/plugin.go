@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +35,10 @@ func profileFlag(name string) (hostsim.Profile, error) {
 func readWasm(path string) ([]byte, error) {
 	wasm, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: name a compiled plugin, or build Pinwheel's by `make wasm` (dist/pinwheel.wasm)", err)
+		if filepath.Base(path) == "pinwheel.wasm" {
+			return nil, fmt.Errorf("%w: build it by `make wasm`, or name another plugin", err)
+		}
+		return nil, fmt.Errorf("%w: name a compiled plugin", err)
 	}
 	if err != nil {
 		return nil, err

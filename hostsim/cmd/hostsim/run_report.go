@@ -16,8 +16,13 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/hostsim/suite"
 )
 
-// shownLog is the number of log lines that are shown of a case that failed.
-const shownLog = 10
+// Of a case that failed, the log is shown where it is not longer than shownLog lines. Else it is cut to the first of the step
+// that failed, where a crash begins, and the last.
+const (
+	shownLog   = 10
+	shownFirst = 6
+	shownLast  = 4
+)
 
 // runReport prints results as they come, or gathers them for JSON.
 type runReport struct {
@@ -126,17 +131,29 @@ func (r *runReport) paintDiff(line string) string {
 	return line
 }
 
-// log prints the last lines of a case that failed, or all when asked.
+// log prints lines of a case that failed, or all of any case when asked.
 func (r *runReport) log(c *suite.Result) {
 	if c.OK && !r.verbose || len(c.Log) == 0 {
 		return
 	}
-	lines := c.Log
-	if !r.verbose && len(lines) > shownLog {
-		lines = lines[len(lines)-shownLog:]
+	if r.verbose || len(c.Log) <= shownLog {
+		fmt.Fprintln(r.out, "      log")
+		r.entries(c.Log)
+		return
 	}
-	fmt.Fprintf(r.out, "      log%s\n", map[bool]string{true: fmt.Sprintf(", the last %d of %d lines", len(lines), len(c.Log))}[len(lines) < len(c.Log)])
-	for _, e := range lines {
+	fmt.Fprintf(r.out, "      log, %d of %d lines; --verbose has all\n", shownLog, len(c.Log))
+	last := c.Log[len(c.Log)-shownLast:]
+	if first := c.Log[c.LastStep:]; len(first) > shownLog {
+		r.entries(first[:shownFirst])
+		fmt.Fprintln(r.out, "        ...")
+	} else {
+		last = c.Log[len(c.Log)-shownLog:]
+	}
+	r.entries(last)
+}
+
+func (r *runReport) entries(log []hostsim.LogEntry) {
+	for _, e := range log {
 		text := strings.ReplaceAll(printable(strings.TrimSpace(e.Message)), "\n", "\n          ")
 		fmt.Fprintf(r.out, "        %s %s: %s\n", threadName(e.Worker), e.Level, text)
 	}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/suite"
 )
 
@@ -83,7 +85,7 @@ func TestRunTellsEveryMistake(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 	none := write(t, "none.yaml", "plugin: {wasm: no-such.wasm}\n"+strings.SplitN(twoCases, "\n", 2)[1])
-	if code, _, stderr := command("run", none); code != 2 || !strings.HasPrefix(stderr, none+":1:16: plugin.wasm: ") {
+	if code, _, stderr := command("run", none); code != 2 || !strings.HasPrefix(stderr, none+":1:16: plugin.wasm: ") || !strings.HasSuffix(stderr, "or give --wasm FILE\n") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -126,6 +128,29 @@ func TestRunVerbosePrintsTheLog(t *testing.T) {
 	_, verbose, _ := command("run", path, "-v")
 	if strings.Contains(quiet, "critical:") || !strings.Contains(verbose, "worker 0 critical: ") {
 		t.Errorf("quiet:\n%s\nverbose:\n%s", quiet, verbose)
+	}
+}
+
+// Of a long log, the beginning of the step that failed is shown, where a crash says why, and the end.
+func TestRunCutsALongLog(t *testing.T) {
+	c := &suite.Result{Name: "a", LastStep: 100}
+	for i := range 200 {
+		c.Log = append(c.Log, hostsim.LogEntry{Level: hostsim.LogInfo, Message: fmt.Sprint(i)})
+	}
+	shown := func(verbose bool) string {
+		var out strings.Builder
+		(&runReport{out: &out, verbose: verbose}).log(c)
+		return strings.ReplaceAll(out.String(), "        worker 0 info: ", "")
+	}
+	if got := shown(false); got != "      log, 10 of 200 lines; --verbose has all\n100\n101\n102\n103\n104\n105\n        ...\n196\n197\n198\n199\n" {
+		t.Error(got)
+	}
+	c.LastStep = 195
+	if got := shown(false); !strings.HasSuffix(got, "all\n190\n191\n192\n193\n194\n195\n196\n197\n198\n199\n") {
+		t.Error(got)
+	}
+	if got := shown(true); strings.Count(got, "\n") != 201 {
+		t.Error(got)
 	}
 }
 
