@@ -79,7 +79,7 @@ func TestAdminRefusals(t *testing.T) {
 		{"GET", "reset", 405, "/reset is asked for by POST"},
 		{"DELETE", "drain?replica=10.0.0.1:8000", 405, "by POST"},
 		{"POST", "status", 405, "by GET"},
-		{"PUT", "status", 405, "by GET"}, // HEAD is refused too, without a body
+		{"PUT", "status", 405, "by GET"},
 		{"GET", "", 404, "no / here; there are /status, /drain, /undrain and /reset"},
 		{"GET", "status/", 404, "no /status/ here"},
 		{"POST", "status/drain?replica=10.0.0.1:8000", 404, ""},
@@ -91,6 +91,9 @@ func TestAdminRefusals(t *testing.T) {
 		}
 	}
 	g.operator("GET", "/pinwheel", 404, right)
+	if res := g.do(hosttest.Request{Method: "HEAD", Path: "/pinwheel/status", Headers: hostsim.Headers{right}}); res.Status != 405 || res.ResponseBody != "" {
+		t.Errorf("HEAD: %d %q", res.Status, res.ResponseBody)
+	}
 	res := g.do(hosttest.Request{Method: "GET", Path: "/pinwheel/drain", Headers: hostsim.Headers{right}})
 	if got := res.Response.Value("allow"); got != "POST" {
 		t.Errorf("allow: %q", got)
