@@ -29,7 +29,7 @@ func newCaller(t testing.TB, abi string, p Profile, adjust ...func(*Config)) *ca
 		for i := range params {
 			fn.body = append(fn.body, 0x20, byte(i)) // local.get
 		}
-		fn.body = append(append(fn.body, 0x10), leb(len(m.imports))...)
+		fn.body = append(append(fn.body, 0x10), uleb(len(m.imports))...)
 		m.imports = append(m.imports, im)
 		m.funcs = append(m.funcs, fn)
 	}

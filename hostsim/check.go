@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tetratelabs/wazero"
 )
 
 // CheckReport says what Check has compared.
@@ -60,7 +58,7 @@ type checker struct {
 	in     *recordingReader
 	report *CheckReport
 
-	host   *Host // for the current recording; its bindings answer from the recording
+	host   *Host // for the current recording; the recording answers for it
 	strict bool  // it is the very module that was recorded
 	vms    map[int]*checkVM
 	hidden []string // the recording's redacted headers, in lower case
@@ -156,7 +154,8 @@ func (c *checker) begin() error {
 		return err
 	}
 	c.vms, c.totals = map[int]*checkVM{}, recordingTotals{}
-	config := Config{Wasm: c.wasm, MemoryLimitPages: header.MemoryPages, Env: map[string]string{}}.withDefaults()
+	profile, _ := ProfileByName(header.Profile) // another one would do: the recording answers
+	config := Config{Wasm: c.wasm, Profile: profile, MemoryLimitPages: header.MemoryPages, Env: map[string]string{}}.withDefaults()
 	for _, entry := range header.Env {
 		name, value, ok := cutEnv(entry)
 		if !ok {
@@ -173,41 +172,19 @@ func (c *checker) begin() error {
 // slack is how much longer a call may take in a replay: other virtual machines' lines lie between its own.
 const slack = 10
 
-// load compiles the module and links whatever it imports to the recording.
+// load compiles the module and links whatever it imports.
 func (c *checker) load() error {
-	h := c.host
 	_, bounded := c.ctx.Deadline()
-	bounded = bounded || h.config.CallTimeout > 0
-	p := &program{}
-	h.program.Store(p)
-	p.runtime = wazero.NewRuntimeWithConfig(c.ctx, wazero.NewRuntimeConfig().WithCompilationCache(memoryCache()).
-		WithCloseOnContextDone(bounded))
-	compiled, err := p.runtime.CompileModule(c.ctx, c.wasm)
+	config := &c.host.config
+	p, err := newProgram(c.ctx, config, c.wasm, nil, bounded || config.CallTimeout > 0)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrABI, err)
+		return err
 	}
-	p.compiled = compiled
-	if problem := exportProblem(exportNames(compiled)); problem != "" {
+	c.host.program.Store(p)
+	if problem := exportProblem(exportNames(p.compiled)); problem != "" {
 		return fmt.Errorf("%w: %s", ErrABI, problem)
 	}
-	builders := map[string]wazero.HostModuleBuilder{}
-	for _, im := range importsOf(compiled) {
-		fn := findHostFunc(im.Module, im.Name)
-		if fn == nil || !im.matches(fn) {
-			fn = unknownFunc(im)
-		}
-		b := &binding{label: im.Module + "." + im.Name, fn: fn, params: paramsOf(fn.name, letters(im.params))}
-		if builders[im.Module] == nil {
-			builders[im.Module] = p.runtime.NewHostModuleBuilder(im.Module)
-		}
-		builders[im.Module].NewFunctionBuilder().WithGoModuleFunction(b.played(), im.params, im.results).Export(im.Name)
-	}
-	for name, builder := range builders {
-		if _, err := builder.Instantiate(c.ctx); err != nil {
-			return fmt.Errorf("hostsim: link %s: %w", name, err)
-		}
-	}
-	return nil
+	return p.link(c.ctx)
 }
 
 // end compares the trailer with what has been read.

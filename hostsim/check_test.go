@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -227,23 +226,5 @@ func TestRecorderReportsItsWriter(t *testing.T) {
 	}
 	if err := h.Close(); !errors.Is(err, errDisk) || !errors.Is(r.Err(), errDisk) {
 		t.Errorf("close %v, recorder %v", err, r.Err())
-	}
-}
-
-// Everything that has a name in callParams is a host function, and each one has its parameters named.
-func TestEveryHostFunctionIsDescribed(t *testing.T) {
-	names := map[string]bool{}
-	for _, f := range append(append([]hostFunc(nil), envFuncs...), wasiFuncs...) {
-		names[f.name] = true
-		for _, p := range paramsOf(f.name, f.params) {
-			if regexp.MustCompile(`^a\d+$`).MatchString(p.name) {
-				t.Errorf("callParams describes %s(%s) wrongly or not at all", f.name, f.params)
-			}
-		}
-	}
-	for name := range callParams {
-		if !names[name] {
-			t.Errorf("callParams has %s, which is no host function", name)
-		}
 	}
 }

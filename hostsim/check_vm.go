@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/sys"
 )
@@ -261,17 +260,6 @@ func (m *checkVM) starved(size uint64) bool {
 	}
 	m.drop()
 	return true
-}
-
-// played is the host function that answers from the recording.
-func (b *binding) played() api.GoModuleFunc {
-	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		v := ctx.(*vmContext).vm
-		if v.mem == nil {
-			v.mem = mod.Memory() // it is starting
-		}
-		v.played.call(b, stack)
-	}
 }
 
 // call compares a host call with the recording and answers it.

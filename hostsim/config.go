@@ -68,7 +68,8 @@ type Config struct {
 	// LogLimit is the number of entries kept for Host.Logs, oldest dropped first. Zero means DefaultLogLimit.
 	LogLimit int
 	// CacheDir is a directory for compiled code, created if absent. Compiled code is also kept in memory, for the life of
-	// the process, and shared by all hosts in it with the same directory; empty means in memory only.
+	// the process, and shared by all hosts in it with the same directory; empty means in memory only. Four modules that no
+	// host runs any more stay ready to start.
 	CacheDir string
 	// FailurePolicy applies after a trap.
 	FailurePolicy FailurePolicy

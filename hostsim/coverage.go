@@ -2,12 +2,9 @@ package hostsim
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/tetratelabs/wazero/api"
 )
 
 // Coverage says what of a module has been exercised since its host started, over all virtual machines, those that are gone
@@ -56,20 +53,6 @@ func (a answerCounts) plus(b answerCounts) answerCounts {
 		a[i] += b[i]
 	}
 	return a
-}
-
-// observed wraps what wazero calls for b, to count its answers.
-func (b *binding) observed(run api.GoModuleFunc) api.GoModuleFunc {
-	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		v := ctx.(*vmContext).vm
-		if v.mem == nil {
-			v.mem = mod.Memory() // it is starting
-		}
-		run(ctx, mod, stack)
-		if !b.fn.void && len(stack) > 0 {
-			v.answers[b.index][min(uint32(stack[0]), answersCounted-1)]++
-		}
-	}
 }
 
 // Coverage returns what has been called so far and how it was answered. It costs a pass over all virtual machines.

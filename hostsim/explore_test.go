@@ -31,7 +31,7 @@ func explorable(t testing.TB, asked, logged string) *probe {
 			fmt.Fprintf(&script, "%s %s\n", name, op)
 		}
 	}
-	return newFree(t, script.String(), neverRecorded, func(c *Config) { c.Workers, c.LogLevel = 2, LogInfo })
+	return newFree(t, script.String(), func(c *Config) { c.Workers, c.LogLevel = 2, LogInfo })
 }
 
 func (p *probe) twoWorkers() Scenario {
@@ -83,7 +83,7 @@ func TestExploreKnowsMetrics(t *testing.T) {
 		{"2", "mrec m 1", "mrec m 2", 1},
 	} {
 		p := newFree(t, "configure mdef "+c.kind+" m\nrequest_headers "+strings.ReplaceAll(c.asked, ";", "\nrequest_headers ")+
-			"\nlog "+strings.ReplaceAll(c.logged, ";", "\nlog "), neverRecorded, func(c *Config) { c.Workers = 2 })
+			"\nlog "+strings.ReplaceAll(c.logged, ";", "\nlog "), func(c *Config) { c.Workers = 2 })
 		got, err := p.Explore(Exploration{Scenario: p.twoWorkers()})
 		if err != nil || got.Schedules != c.want {
 			t.Errorf("%+v: %v, %v", c, got, err)
@@ -164,7 +164,7 @@ func TestExplorePrunedFindsEveryEnd(t *testing.T) {
 				fmt.Fprintf(&script, "%s %s\n", name, op)
 			}
 		}
-		p := newFree(t, script.String(), neverRecorded, func(c *Config) { c.Workers, c.LogLevel = 2, LogInfo })
+		p := newFree(t, script.String(), func(c *Config) { c.Workers, c.LogLevel = 2, LogInfo })
 		p.config.Clock.(*VirtualClock).Advance(time.Second)
 		sc := p.twoWorkers()
 		sc.Main = func(w *Worker) { w.RunDue() }
@@ -236,7 +236,7 @@ func TestExploreBefore(t *testing.T) {
 
 // Whether a message comes before its listener looks is an order that matters.
 func TestExploreKnowsQueues(t *testing.T) {
-	p := newFree(t, "configure qregister q\nrequest_headers enqueue 1 hello\nqueue_ready dequeue 1", neverRecorded, func(c *Config) { c.Workers = 2 })
+	p := newFree(t, "configure qregister q\nrequest_headers enqueue 1 hello\nqueue_ready dequeue 1", func(c *Config) { c.Workers = 2 })
 	heard := map[bool]bool{}
 	due := false
 	got, err := p.Explore(Exploration{

@@ -157,7 +157,8 @@ func (s *scriptRun) calls(n int) (calls []scriptCall) {
 		number := 1 + uint32(s.next())%uint32(len(scriptFuncs())+1)
 		c := scriptCall{number: number}
 		if int(number) <= len(scriptFuncs()) {
-			for range scriptFuncs()[number-1].params {
+			params, _ := scriptFuncs()[number-1].signature()
+			for range params {
 				c.args = append(c.args, uint64(s.argument()))
 			}
 		}

@@ -12,30 +12,27 @@ func globalExport(i int) string { return fmt.Sprint("hostsim.global.", i) }
 // exposeGlobals adds an export for each mutable number among a module's own globals, which wazero else lets nobody set,
 // and returns their indexes. A module that it cannot read comes back as it was, for the compiler to judge.
 func exposeGlobals(wasm []byte) (exposed []byte, globals []int, err error) {
-	if len(wasm) < 8 {
+	if len(wasm) < len(wasmHeader) {
 		return wasm, nil, errModule
 	}
 	exports := -1
-	var out []byte
-	r := &wasmReader{b: wasm, at: 8}
-	out = append(out, wasm[:8]...)
-	for r.at < len(r.b) && r.err == nil {
+	out := slices.Clone(wasm[:len(wasmHeader)])
+	r := &wasmReader{b: wasm, at: len(wasmHeader)}
+	for r.more() {
 		start := r.at
-		id := r.byte()
-		content := r.bytes(r.u32())
-		section := &wasmReader{b: content}
+		id, content := r.section()
 		switch id {
 		case sectionGlobal:
-			globals = section.mutableGlobals()
+			globals = content.mutableGlobals()
 		case sectionExport:
 			exports = len(out)
-			content = section.withExports(globals)
-			out = append(append(append(out, id), uleb(len(content))...), content...)
-			r.err = errors.Join(r.err, section.err)
-			continue
+			added := content.withExports(globals)
+			out = slices.Concat(out, []byte{id}, uleb(len(added)), added)
 		}
-		r.err = errors.Join(r.err, section.err)
-		out = append(out, wasm[start:r.at]...)
+		r.err = errors.Join(r.err, content.err)
+		if id != sectionExport {
+			out = append(out, wasm[start:r.at]...)
+		}
 	}
 	switch {
 	case r.err != nil:
@@ -45,13 +42,6 @@ func exposeGlobals(wasm []byte) (exposed []byte, globals []int, err error) {
 	}
 	return out, globals, nil
 }
-
-// Sections of a module, and the kind of an export. Source: WebAssembly core specification 2.0, "Binary Format", "Modules".
-const (
-	sectionGlobal = 6
-	sectionExport = 7
-	externGlobal  = 3
-)
 
 // mutableGlobals returns the indexes of those that are numbers. A module that imports globals, which come before its own,
 // loads nowhere.

@@ -68,34 +68,37 @@ type probe struct {
 	seen int
 }
 
-// neverRecorded is for a probe that will be set back, which a recorded host cannot be.
-func neverRecorded(c *Config) { c.Recorder = unrecorded }
-
-var unrecorded = new(Recorder)
-
-// newProbe starts a probe. Every test's probe is recorded, and replayed at its end.
+// newProbe starts a probe that is recorded, and whose recording is replayed at the end of the test.
 func newProbe(t testing.TB, script string, adjust ...func(*Config)) *probe {
+	t.Helper()
+	var recording bytes.Buffer
+	var p *probe
+	t.Cleanup(func() {
+		if recording.Len() > 0 && !t.Failed() {
+			replayed(t, p.config.Wasm, &recording)
+		}
+	})
+	record := func(c *Config) {
+		if _, test := t.(*testing.T); test {
+			c.Recorder = NewRecorder(&recording, RecordOptions{})
+		}
+	}
+	p = newFree(t, script, append([]func(*Config){record}, adjust...)...)
+	return p
+}
+
+// newFree starts a probe that nothing records: only such a one is set back, or gets other code.
+func newFree(t testing.TB, script string, adjust ...func(*Config)) *probe {
 	t.Helper()
 	c := Config{Wasm: guest(t, "probe"), PluginConfig: []byte(script)}
 	for _, f := range adjust {
 		f(&c)
 	}
-	var recording bytes.Buffer
-	if c.Recorder == unrecorded {
-		c.Recorder = nil
-	} else if _, ok := t.(*testing.T); ok && c.Recorder == nil {
-		c.Recorder = NewRecorder(&recording, RecordOptions{})
-	}
 	h, err := New(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Error(err)
-		}
-		if recording.Len() > 0 && !t.Failed() {
-			replayed(t, c.Wasm, &recording)
 		}
 	})
 	p := &probe{Host: h, t: t}

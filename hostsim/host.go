@@ -66,10 +66,10 @@ func New(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	p, err := h.load(ctx, c.Wasm, c.VMConfig)
-	h.program.Store(p)
 	if err != nil {
-		return nil, errors.Join(err, h.Close())
+		return nil, err
 	}
+	h.program.Store(p)
 	if h.config.Recorder != nil {
 		if err := h.config.Recorder.begin(h); err != nil {
 			h.config.Recorder = nil // it is another host's
@@ -116,17 +116,21 @@ func (h *Host) try(p *program, pluginConfig []byte) error {
 // threads are the main thread and the workers, in the order in which Envoy starts them.
 func (h *Host) threads() []*Worker { return append([]*Worker{h.main}, h.workers...) }
 
-// Close frees every virtual machine without further callbacks, as a proxy that is killed (see Shutdown), and ends the recording if there is
-// one. Call it when all other calls have returned; streams and workers must not be used afterwards. The error is that of
-// the recording's writer, or of freeing code.
-func (h *Host) Close() error {
-	err := h.endRecording()
+// Close frees every virtual machine without further callbacks, as a proxy that is killed (see Shutdown), and ends the
+// recording if there is one. Call it when all other calls have returned; streams and workers must not be used afterwards.
+// The error is that of the recording's writer, or of freeing code.
+func (h *Host) Close() (err error) {
 	for _, w := range h.threads() {
-		if w != nil {
-			for _, v := range w.old {
-				err = errors.Join(err, v.program.close())
-			}
+		if w == nil || w.vm == nil {
+			continue // it never started
 		}
+		for _, v := range w.machines() {
+			v.close()
+			err = errors.Join(err, v.program.close())
+		}
+	}
+	if h.config.Recorder != nil {
+		err = errors.Join(err, h.config.Recorder.end())
 	}
 	return errors.Join(err, h.program.Load().close())
 }

@@ -40,7 +40,7 @@ func TestModulesThatNoGatewayLoads(t *testing.T) {
 		{"no marker", func(m *wasmModule) { m.funcs[0].name = "other" }, ErrABI, "no export proxy_abi_version_0_2_1"},
 		{"memory not exported", func(m *wasmModule) { m.hidden = true }, ErrABI, "no export of a memory"},
 		{"no memory", func(m *wasmModule) { m.hidden, m.memory = true, []byte{} }, ErrABI, "no export of a memory"},
-		{"too much memory", func(m *wasmModule) { m.memory = append([]byte{0}, leb(DefaultMemoryLimitPages+1)...) }, ErrMemory,
+		{"too much memory", func(m *wasmModule) { m.memory = append([]byte{0}, uleb(DefaultMemoryLimitPages+1)...) }, ErrMemory,
 			"the module declares 16385 pages of memory, more than the limit of 16384"},
 		{"imported global", other(3, 0x7f, 0), ErrImports, "env.x as a global (gateways offer functions only)"},
 		{"imported table", other(1, 0x70, 0, 1), ErrImports, "env.x as a table (hostsim offers functions only; Envoy would link it)"},

@@ -58,7 +58,7 @@ func TestInterleavePassesOnAPanic(t *testing.T) {
 
 // The main thread takes part with a tick, and a choice list decides where it comes in.
 func TestPlayWithTheMainThread(t *testing.T) {
-	p := newFree(t, "configure tickevery 1000\ntick sdset key tick 0\nrequest_headers sdget key\nrequest_headers sdget key", neverRecorded, func(c *Config) { c.LogLevel = LogInfo })
+	p := newFree(t, "configure tickevery 1000\ntick sdset key tick 0\nrequest_headers sdget key\nrequest_headers sdget key", func(c *Config) { c.LogLevel = LogInfo })
 	p.config.Clock.(*VirtualClock).Advance(time.Second)
 	before, err := p.Snapshot()
 	ok(t, err)

@@ -2,13 +2,10 @@ package hostsim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 )
 
 // ImportError lists the imports that a profile's gateway lacks. It unwraps to ErrImports.
@@ -35,69 +32,36 @@ var abiMarkers = [...][2]string{
 	{"proxy_abi_version_0_1_0", "0.1.0"},
 }
 
-// memoryCache keeps compiled code for the life of the process, for hosts without a directory: tests make many hosts of
-// one module, and compiling takes seconds.
-var memoryCache = sync.OnceValue(wazero.NewCompilationCache)
-
-// dirCaches are the caches of directories. They live as long as the process, too: reading a module of 5 MB from disk takes
-// 40 ms and more, for each host of a test.
-var (
-	dirCachesMu sync.Mutex
-	dirCaches   = map[string]wazero.CompilationCache{}
-)
-
-func dirCache(dir string) (wazero.CompilationCache, error) {
-	dirCachesMu.Lock()
-	defer dirCachesMu.Unlock()
-	if cache := dirCaches[dir]; cache != nil {
-		return cache, nil
-	}
-	cache, err := wazero.NewCompilationCacheWithDir(dir)
-	if err == nil {
-		dirCaches[dir] = cache
-	}
-	return cache, err
-}
-
-// load compiles a module, checks that the profile's gateway would take it, and links its imports. The program is to be closed
-// also where it comes with an error.
+// load compiles a module, checks that the profile's gateway would take it, and links its imports.
 func (h *Host) load(ctx context.Context, wasm, vmConfig []byte) (*program, error) {
-	p := &program{wasm: wasm, vmConfig: vmConfig}
-	return p, h.compile(ctx, p)
+	p, err := newProgram(ctx, &h.config, wasm, vmConfig, h.config.CallTimeout > 0)
+	if err != nil {
+		return nil, err
+	}
+	if err = h.verdict(p); err == nil {
+		err = p.link(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
 }
 
-func (h *Host) compile(ctx context.Context, p *program) error {
-	cache := memoryCache()
-	if h.config.CacheDir != "" {
-		var err error
-		if cache, err = dirCache(h.config.CacheDir); err != nil {
-			return fmt.Errorf("hostsim: cache directory: %w", err)
-		}
-	}
-	p.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
-		WithCompilationCache(cache).WithCloseOnContextDone(h.config.CallTimeout > 0))
-	wasm, globals, _ := exposeGlobals(p.wasm)
-	compiled, err := p.runtime.CompileModule(ctx, wasm)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrABI, err)
-	}
-	p.compiled, p.globals = compiled, globals
-	names := exportNames(compiled)
-	if problem := exportProblem(names); problem != "" {
+// verdict says why the gateway would refuse the module, or nil.
+func (h *Host) verdict(p *program) error {
+	if problem := exportProblem(exportNames(p.compiled)); problem != "" {
 		return fmt.Errorf("%w: %s", ErrABI, problem)
 	}
-	p.abi = abiOf(names)
-	if problems := moduleProblems(compiled, p.abi); len(problems) > 0 {
+	if problems := moduleProblems(p.compiled, p.abi); len(problems) > 0 {
 		return fmt.Errorf("%w: %s", ErrABI, strings.Join(problems, ", "))
 	}
-	if err := declaresTooMuch(compiled, h.config.MemoryLimitPages); err != nil {
+	if err := declaresTooMuch(p.compiled, h.config.MemoryLimitPages); err != nil {
 		return err
 	}
-	imports := importsOf(compiled)
-	if missing := append(h.config.Profile.lacks(imports, p.abi), otherImports(p.wasm)...); len(missing) > 0 {
+	if missing := append(h.config.Profile.lacks(p.imports, p.abi), p.others...); len(missing) > 0 {
 		return &ImportError{Profile: h.config.Profile.Name, Missing: missing}
 	}
-	return h.link(ctx, p, imports)
+	return nil
 }
 
 // lacks names what stands in the way of linking imports of a module of that ABI version, "" if it names none.
@@ -130,60 +94,6 @@ func once(names []string) []string {
 		}
 	}
 	return out
-}
-
-// link defines one host module for each that the module imports from, holding exactly what it imports.
-func (h *Host) link(ctx context.Context, p *program, imports []Import) error {
-	builders := map[string]wazero.HostModuleBuilder{}
-	for _, im := range imports {
-		fn := findHostFunc(im.Module, im.Name)
-		if fn == nil {
-			fn = unknownFunc(im)
-		}
-		b := newBinding(im.Module, fn, len(p.bindings), h.config.Profile)
-		p.bindings = append(p.bindings, b)
-		if builders[im.Module] == nil {
-			builders[im.Module] = p.runtime.NewHostModuleBuilder(im.Module)
-		}
-		run := b.run
-		if fn.call == nil {
-			run = b.runUnimplemented
-		}
-		call := b.observed(run)
-		if h.config.Recorder != nil {
-			b.params = paramsOf(fn.name, letters(im.params))
-			call = b.recorded(call)
-		}
-		builders[im.Module].NewFunctionBuilder().
-			WithGoModuleFunction(call, im.params, im.results).Export(im.Name)
-	}
-	for name, builder := range builders {
-		if _, err := builder.Instantiate(ctx); err != nil {
-			return fmt.Errorf("hostsim: link %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// letters spells parameter types as in hostFunc.
-func letters(types []api.ValueType) string {
-	b := make([]byte, len(types))
-	for i, t := range types {
-		b[i] = 'i'
-		if t == api.ValueTypeI64 || t == api.ValueTypeF64 {
-			b[i] = 'I'
-		}
-	}
-	return string(b)
-}
-
-// unknownFunc stands for a function that no table has, under a profile that links anything.
-func unknownFunc(im Import) *hostFunc {
-	fn := &hostFunc{name: im.Name, void: len(im.results) == 0}
-	if im.Module == moduleWASI || im.Module == moduleWASIUnstable {
-		fn.call = wasiErrno(errnoNosys)
-	}
-	return fn
 }
 
 // exportProblem says why a module with these exports is not a proxy-wasm module, or "".

@@ -1,12 +1,10 @@
 package hostsim
 
 import (
-	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -65,7 +63,7 @@ func moduleProblems(m wazero.CompiledModule, abi string) (problems []string) {
 
 // letters writes a signature as callbackSignatures does, with ? for what is not an i32.
 func (s Signature) letters() string {
-	var b bytes.Buffer
+	var b strings.Builder
 	for i, types := range [][]string{s.Params, s.Results} {
 		if i == 1 {
 			b.WriteByte(':')
@@ -105,73 +103,36 @@ func declaresTooMuch(m wazero.CompiledModule, limit uint32) error {
 	return nil
 }
 
-var errImportSection = errors.New("malformed import section")
-
 // otherImports names the imports that are not functions, with their kind. Those that gateways take are said to be so, for
 // hostsim cannot offer them. wasm is valid.
 func otherImports(wasm []byte) (names []string) {
-	r := &importReader{b: wasm[8:]}
-	for len(r.b) > 0 && r.err == nil {
-		id := r.take(1)
-		section := r.take(r.number())
-		if r.err == nil && id[0] == 2 {
-			return (&importReader{b: section}).imports()
+	r := &wasmReader{b: wasm, at: len(wasmHeader)}
+	for r.more() {
+		if id, content := r.section(); id == sectionImport {
+			names = content.otherImports()
 		}
 	}
-	return nil
+	return names
 }
 
-// importReader reads a module's binary. Source: WebAssembly core specification 2.0, "Binary Format", "Modules".
-type importReader struct {
-	b   []byte
-	err error
-}
-
-func (r *importReader) take(n uint64) []byte {
-	if n > uint64(len(r.b)) {
-		r.err, r.b = errImportSection, nil
-		return make([]byte, min(n, 1))
-	}
-	out := r.b[:n]
-	r.b = r.b[n:]
-	return out
-}
-
-func (r *importReader) number() uint64 {
-	n, size := binary.Uvarint(r.b)
-	if size <= 0 {
-		r.err, r.b = errImportSection, nil
-		return 0
-	}
-	r.b = r.b[size:]
-	return n
-}
-
-func (r *importReader) limits() {
-	if r.take(1)[0]&1 != 0 {
-		r.number()
-	}
-	r.number()
-}
-
-func (r *importReader) imports() (names []string) {
-	for n := r.number(); n > 0 && r.err == nil; n-- {
-		name := string(r.take(r.number())) + "." + string(r.take(r.number()))
-		switch kind := r.take(1)[0]; kind {
-		case 0:
-			r.number()
-		case 1:
-			r.take(1)
+func (r *wasmReader) otherImports() (names []string) {
+	for n := r.u32(); n > 0 && r.err == nil; n-- {
+		name := string(r.bytes(r.u32())) + "." + string(r.bytes(r.u32()))
+		switch r.byte() {
+		case externFunction:
+			r.u32()
+		case externTable:
+			r.byte()
 			r.limits()
 			names = append(names, name+" as a table (hostsim offers functions only; Envoy would link it)")
-		case 2:
+		case externMemory:
 			r.limits()
 			names = append(names, name+" as a memory (hostsim offers functions only; Envoy would link it)")
-		case 3:
-			r.take(2)
+		case externGlobal:
+			r.bytes(2)
 			names = append(names, name+" as a global (gateways offer functions only)")
 		default:
-			r.err = errImportSection
+			r.err = errModule
 		}
 	}
 	return names

@@ -46,8 +46,8 @@ func (m *wasmModule) bytes() []byte {
 	n, numbered := 0, 0
 	addType := func(params, results []api.ValueType) int {
 		types = append(types, 0x60)
-		types = append(append(types, leb(len(params))...), params...)
-		types = append(append(types, leb(len(results))...), results...)
+		types = append(append(types, uleb(len(params))...), params...)
+		types = append(append(types, uleb(len(results))...), results...)
 		n++
 		return n - 1
 	}
@@ -59,18 +59,18 @@ func (m *wasmModule) bytes() []byte {
 		}
 		numbered++
 		imports = append(append(imports, text(im.name)...), 0)
-		imports = append(imports, leb(addType(im.params, im.results))...)
+		imports = append(imports, uleb(addType(im.params, im.results))...)
 	}
 	for i, f := range m.funcs {
-		funcs = append(funcs, leb(addType(f.params, f.results))...)
+		funcs = append(funcs, uleb(addType(f.params, f.results))...)
 		exports = append(append(exports, text(f.name)...), 0)
-		exports = append(exports, leb(numbered+i)...)
+		exports = append(exports, uleb(numbered+i)...)
 		locals := []byte{0}
 		if f.locals > 0 {
 			locals = []byte{1, byte(f.locals), i32}
 		}
 		body := append(append(locals, f.body...), 0x0b)
-		code = append(append(code, leb(len(body))...), body...)
+		code = append(append(code, uleb(len(body))...), body...)
 	}
 	exported := len(m.funcs)
 	if !m.hidden {
@@ -89,7 +89,7 @@ func (m *wasmModule) bytes() []byte {
 	}
 	out = append(out, section(7, exported, exports)...)
 	if m.start > 0 {
-		out = append(out, append([]byte{8, 1}, leb(m.start)...)...)
+		out = append(out, append([]byte{8, 1}, uleb(m.start)...)...)
 	}
 	out = append(out, section(10, len(m.funcs), code)...)
 	if m.data == "" {
@@ -99,22 +99,11 @@ func (m *wasmModule) bytes() []byte {
 }
 
 func section(id byte, count int, content []byte) []byte {
-	content = append(leb(count), content...)
-	return append(append([]byte{id}, leb(len(content))...), content...)
+	content = append(uleb(count), content...)
+	return append(append([]byte{id}, uleb(len(content))...), content...)
 }
 
-func text(s string) []byte { return append(leb(len(s)), s...) }
-
-func leb(n int) []byte {
-	var out []byte
-	for {
-		b := byte(n & 0x7f)
-		if n >>= 7; n == 0 {
-			return append(out, b)
-		}
-		out = append(out, b|0x80)
-	}
-}
+func text(s string) []byte { return append(uleb(len(s)), s...) }
 
 // Instructions, for bodies.
 var (
@@ -124,7 +113,7 @@ var (
 	growByOne   = []byte{0x41, 1, 0x40, 0} // memory.grow(1), leaves its answer
 )
 
-func callOf(f int) []byte { return append([]byte{0x10}, leb(f)...) }
+func callOf(f int) []byte { return append([]byte{0x10}, uleb(f)...) }
 
 // i32s pushes constants.
 func i32s(values ...uint32) []byte {

@@ -2,7 +2,6 @@ package hostsim
 
 import (
 	"bufio"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -115,10 +114,9 @@ func (r *Recorder) begin(h *Host) error {
 		return fmt.Errorf("%w: Recorder serves another host, which is not closed yet", ErrConfig)
 	}
 	r.busy, r.vms, r.streams, r.totals = true, 0, 0, recordingTotals{}
-	sum := sha256.Sum256(h.config.Wasm)
-	c := &h.config
+	c, p := &h.config, h.program.Load()
 	header := recordingHeader{
-		Format: recordingFormat, Version: recordingVersion, SHA256: hex.EncodeToString(sum[:]), Size: len(c.Wasm), ABI: h.program.Load().abi,
+		Format: recordingFormat, Version: recordingVersion, SHA256: hex.EncodeToString(p.sum[:]), Size: len(c.Wasm), ABI: p.abi,
 		Profile: c.Profile.Name, Workers: c.Workers, Seed: c.Seed, Clock: "virtual",
 		Started: c.Clock.Now().UTC().Format(time.RFC3339Nano),
 		Name:    recordedText(c.Name), RootID: recordedText(c.RootID), VMID: recordedText(c.VMID), PluginConfig: c.PluginConfig,

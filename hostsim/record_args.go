@@ -3,13 +3,15 @@ package hostsim
 import (
 	"strconv"
 	"strings"
+
+	"github.com/tetratelabs/wazero/api"
 )
 
-// paramKind is what a parameter of a host function, or two, mean to a recording.
+// paramKind is what a parameter of a host function, or two, mean: the suffix of its name in hostFunc.params.
 type paramKind byte
 
 const (
-	paramNumber  paramKind = 'u' // a number that the module passes
+	paramNumber  paramKind = 'u' // without a suffix: a number that the module passes
 	paramSigned  paramKind = '-' // the same, signed
 	paramBytes   paramKind = '*' // address and size of bytes that the module passes
 	paramPairs   paramKind = '#' // the same, a serialised header map
@@ -26,86 +28,31 @@ const (
 type param struct {
 	name string
 	kind paramKind
-	at   int // index of its first parameter
-	wide bool
+	at   int  // index of its first wasm parameter
+	wide bool // of 64 bits
 }
 
-// callParams names the parameters of host functions, in order, each with a suffix for its kind; without one it is a number.
-// Names: proxy-wasm specification 0.2.1 and WASI snapshot preview 1, shortened.
-var callParams = map[string]string{
-	"proxy_log": "level message*", "proxy_get_log_level": "level=", "proxy_get_status": "code= message>",
-	"proxy_get_current_time_nanoseconds": "time:", "proxy_set_tick_period_milliseconds": "period",
-	"proxy_set_effective_context": "context_id", "proxy_done": "",
-	"proxy_get_property": "path* value>", "proxy_set_property": "path* value*",
-
-	"proxy_get_header_map_value": "map key* value>", "proxy_add_header_map_value": "map key* value*",
-	"proxy_replace_header_map_value": "map key* value*", "proxy_remove_header_map_value": "map key*",
-	"proxy_get_header_map_pairs": "map pairs}", "proxy_set_header_map_pairs": "map pairs#",
-	"proxy_get_header_map_size": "map size=",
-	"proxy_get_buffer_bytes":    "buffer start length data>", "proxy_get_buffer_status": "buffer length= flags=",
-	"proxy_set_buffer_bytes":    "buffer start length data*",
-	"proxy_send_local_response": "code details* body* headers# grpc_status-",
-	"proxy_continue_stream":     "stream", "proxy_close_stream": "stream",
-
-	"proxy_get_shared_data": "key* value> cas=", "proxy_set_shared_data": "key* value* cas",
-	"proxy_register_shared_queue": "name* queue=", "proxy_resolve_shared_queue": "vm_id* name* queue=",
-	"proxy_dequeue_shared_queue": "queue value>", "proxy_enqueue_shared_queue": "queue value*",
-	"proxy_define_metric": "type name* metric=", "proxy_increment_metric": "metric offset-",
-	"proxy_record_metric": "metric value", "proxy_get_metric": "metric value:",
-
-	"proxy_http_call":   "cluster* headers# body* trailers# timeout call=",
-	"proxy_grpc_call":   "service* name* method* metadata# message* timeout call=",
-	"proxy_grpc_stream": "service* name* method* metadata# stream=",
-	"proxy_grpc_send":   "stream message* end_of_stream", "proxy_grpc_cancel": "stream", "proxy_grpc_close": "stream",
-	"proxy_call_foreign_function": "function* arguments* result?",
-
-	"proxy_get_configuration": "configuration>", "proxy_continue_request": "", "proxy_continue_response": "",
-	"proxy_clear_route_cache": "", "pthread_equal": "a! b!", "emscripten_notify_memory_growth": "memory",
-
-	"fd_write": "fd data[ written=", "fd_read": "fd vectors! count read=", "fd_seek": "fd offset- whence position:",
-	"fd_close": "fd", "fd_fdstat_get": "fd stat=", "fd_fdstat_set_flags": "fd flags",
-	"environ_get": "array! buffer!", "environ_sizes_get": "count= size=", "args_get": "array! buffer!",
-	"args_sizes_get": "count= size=", "clock_time_get": "clock precision time:", "random_get": "bytes= length",
-	"sched_yield": "", "poll_oneoff": "subscriptions! events! count written=", "proc_exit": "code",
-	"path_open":      "fd dirflags path* oflags rights inheriting fdflags opened=",
-	"fd_prestat_get": "fd prestat=", "fd_prestat_dir_name": "fd path! length",
-
-	"fd_fdstat_set_rights": "fd base inheriting", "clock_res_get": "clock resolution:",
-	"fd_advise": "fd offset length advice", "fd_allocate": "fd offset length", "fd_datasync": "fd",
-	"fd_filestat_get": "fd stat=", "fd_filestat_set_size": "fd size", "fd_filestat_set_times": "fd accessed modified flags",
-	"fd_pread": "fd vectors! count offset read=", "fd_pwrite": "fd data[ offset written=",
-	"fd_readdir": "fd buffer! length cookie used=", "fd_renumber": "fd to", "fd_sync": "fd", "fd_tell": "fd position:",
-	"path_create_directory": "fd path*", "path_filestat_get": "fd flags path* stat=",
-	"path_filestat_set_times": "fd flags path* accessed modified which", "path_link": "fd flags old* new_fd new!",
-	"path_readlink": "fd path* buffer! length used=", "path_remove_directory": "fd path*",
-	"path_rename": "fd old* new_fd new*", "path_symlink": "old* fd new!", "path_unlink_file": "fd path*",
-	"sock_accept": "fd flags opened=", "sock_recv": "fd vectors! count flags received= out_flags=",
-	"sock_send": "fd data[ flags sent=", "sock_shutdown": "fd how",
-}
-
-// paramsOf reads a function's entry in callParams. A function without one, or with other parameters, has its numbers recorded
-// as they are, under a0, a1 and so on.
-func paramsOf(name, letters string) []param {
+// parseParams reads hostFunc.params.
+func parseParams(text string) []param {
 	var out []param
 	at := 0
-	if text, ok := callParams[name]; ok {
-		for field := range strings.FieldsSeq(text) {
-			p := param{name: field, kind: paramNumber, at: at}
-			if last := len(field) - 1; strings.IndexByte("-*#[=:>?}!", field[last]) >= 0 {
-				p.name, p.kind = field[:last], paramKind(field[last])
-			}
-			out = append(out, p)
-			at += p.width()
+	for field := range strings.FieldsSeq(text) {
+		p := param{name: field, kind: paramNumber, at: at}
+		if last := len(field) - 1; strings.IndexByte("-*#[=:>?}!", field[last]) >= 0 {
+			p.name, p.kind = field[:last], paramKind(field[last])
 		}
+		p.name, p.wide = strings.CutSuffix(p.name, "64")
+		out = append(out, p)
+		at += p.width()
 	}
-	if at != len(letters) {
-		out = out[:0]
-		for i := range len(letters) {
-			out = append(out, param{name: "a" + strconv.Itoa(i), kind: paramNumber, at: i})
-		}
-	}
-	for i := range out {
-		out[i].wide = letters[out[i].at] == 'I'
+	return out
+}
+
+// unnamedParams are the parameters a0, a1 and so on of a function that no table has, recorded as the numbers that they are.
+func unnamedParams(types []api.ValueType) []param {
+	out := make([]param, len(types))
+	for i, t := range types {
+		out[i] = param{name: "a" + strconv.Itoa(i), kind: paramNumber, at: i, wide: t == api.ValueTypeI64 || t == api.ValueTypeF64}
 	}
 	return out
 }

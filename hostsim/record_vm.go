@@ -1,7 +1,6 @@
 package hostsim
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -71,19 +70,6 @@ func (v *vm) endRecord() {
 		v.rec.close()
 		v.rec = nil
 	}
-}
-
-// endRecording ends all lines and the recording.
-func (h *Host) endRecording() error {
-	if h.config.Recorder == nil {
-		return nil
-	}
-	for _, w := range h.threads() {
-		if w != nil && w.vm != nil {
-			w.vm.close()
-		}
-	}
-	return h.config.Recorder.end()
 }
 
 // begin writes a callback and its arguments.
@@ -157,29 +143,26 @@ func (r *vmRecord) emit(b []byte, callbacks, hostCalls uint64) {
 	r.callbacks, r.hostCalls = 0, 0
 }
 
-// recorded wraps what wazero calls for b, so that calls are recorded.
-func (b *binding) recorded(run api.GoModuleFunc) api.GoModuleFunc {
-	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		r := ctx.(*vmContext).vm.rec
-		r.enter(b, stack)
-		done := false
-		defer func() {
-			if !done { // a trap; Goexit of a test's hook comes here too, with nil
-				p := recover()
-				r.leave(0, trapText(fmt.Sprint(p)))
-				if p != nil {
-					panic(p)
-				}
+// call makes a host call and writes it.
+func (r *vmRecord) call(b *binding, stack []uint64) {
+	r.enter(b, stack)
+	done := false
+	defer func() {
+		if !done { // a trap; Goexit of a test's hook comes here too, with nil
+			p := recover()
+			r.leave(0, trapText(fmt.Sprint(p)))
+			if p != nil {
+				panic(p)
 			}
-		}()
-		run(ctx, mod, stack)
-		done = true
-		var answer uint64
-		if !b.fn.void && len(stack) > 0 {
-			answer = stack[0]
 		}
-		r.leave(uint32(answer), "")
+	}()
+	b.perform(r.v, stack)
+	done = true
+	var answer uint64
+	if !b.fn.void {
+		answer = stack[0]
 	}
+	r.leave(uint32(answer), "")
 }
 
 // skipped notes that a fault took the place of the allocator. Other exports that do not run leave no line.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
+
+	"github.com/tetratelabs/wazero/api"
 )
 
 // The script guest makes in each callback the host calls that its memory lists, which a test writes there: so any call
@@ -87,12 +89,13 @@ func scriptDispatch() (body []byte) {
 	}
 	for i, f := range scriptFuncs() {
 		var call []byte
-		for k, c := range f.params {
+		params, _ := f.signature()
+		for k, p := range params {
 			load := byte(0x28)
-			if c == 'I' {
+			if p == api.ValueTypeI64 {
 				load = 0x29
 			}
-			call = slices.Concat(call, []byte{0x20, 1, load, 0}, leb(8*k))
+			call = slices.Concat(call, []byte{0x20, 1, load, 0}, uleb(8*k))
 		}
 		call = append(call, callOf(i)...)
 		if !f.void {

@@ -6,12 +6,6 @@ import (
 	"time"
 )
 
-// newFree is a probe that nothing records: only such a one is set back, or gets other code.
-func newFree(t testing.TB, script string, adjust ...func(*Config)) *probe {
-	t.Helper()
-	return newProbe(t, script, append(adjust, neverRecorded)...)
-}
-
 // Everything that a plugin can notice goes back: memory, random numbers, clock, timers, contexts, shared data, metrics,
 // logs.
 func TestRestore(t *testing.T) {
@@ -23,7 +17,7 @@ func TestRestore(t *testing.T) {
 		request_headers mrec gauge 7
 		tick log 2 ticked
 		request_headers tickevery 1000
-		request_headers when 1 log 2 first`, neverRecorded)
+		request_headers when 1 log 2 first`)
 	p.pass()
 	p.heard()
 	before, err := p.Snapshot()
@@ -59,7 +53,7 @@ func TestRestore(t *testing.T) {
 // A machine that has died, been replaced or grown comes back as it was.
 func TestRestoreAfterACrash(t *testing.T) {
 	for _, policy := range []FailurePolicy{FailClosed, FailReload} {
-		p := newFree(t, "request_headers when 2 panic boom\nrequest_headers random", neverRecorded, func(c *Config) { c.FailurePolicy = policy })
+		p := newFree(t, "request_headers when 2 panic boom\nrequest_headers random", func(c *Config) { c.FailurePolicy = policy })
 		p.pass()
 		p.heard()
 		hash := p.Worker(0).MemoryHash()
@@ -90,7 +84,7 @@ func TestRestoreAfterACrash(t *testing.T) {
 }
 
 func TestRestoreAfterGrowth(t *testing.T) {
-	p := newFree(t, "request_headers when 2 garbage 1 30000000\nrequest_headers random", neverRecorded)
+	p := newFree(t, "request_headers when 2 garbage 1 30000000\nrequest_headers random")
 	p.pass()
 	before, err := p.Snapshot()
 	ok(t, err)
@@ -110,7 +104,7 @@ func TestRestoreAfterGrowth(t *testing.T) {
 
 // Queues, notices of them, and how often a fault has been played go back too.
 func TestRestoreQueuesAndFaults(t *testing.T) {
-	p := newFree(t, "configure qregister q\nrequest_headers enqueue 1 hello\nqueue_ready dequeue 1", neverRecorded, func(c *Config) {
+	p := newFree(t, "configure qregister q\nrequest_headers enqueue 1 hello\nqueue_ready dequeue 1", func(c *Config) {
 		c.Faults = []Fault{{At: "env.proxy_enqueue_shared_queue", Nth: 2, Answer: "INTERNAL_FAILURE"}}
 	})
 	p.pass()
@@ -138,7 +132,7 @@ func TestRestoreQueuesAndFaults(t *testing.T) {
 }
 
 func TestSnapshotRefusals(t *testing.T) {
-	p, other := newFree(t, "request_headers return 0", neverRecorded), newFree(t, "request_headers return 0", neverRecorded)
+	p, other := newFree(t, "request_headers return 0"), newFree(t, "request_headers return 0")
 	before, err := p.Snapshot()
 	ok(t, err)
 	if err := other.Restore(before); !errors.Is(err, ErrSnapshot) {

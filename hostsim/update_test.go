@@ -17,7 +17,7 @@ func newCode(t testing.TB) []byte {
 
 func section0(name string) []byte {
 	content := append(text(name), 0)
-	return append(append([]byte{0}, leb(len(content))...), content...)
+	return append(append([]byte{0}, uleb(len(content))...), content...)
 }
 
 // New code stands beside the old: old streams stay with the old machine, new ones go to the new, both tick, and Drain ends
@@ -56,8 +56,8 @@ func TestUpdateWithNewCode(t *testing.T) {
 	oldVM := p.Worker(0).old[0]
 	ok(t, old.End(EndNormal))
 	p.expect("> log 2\nold\nlog 2 old = 0\n> done 2\n> delete 2\n> done 1\n> delete 1")
-	if oldVM.mod != nil || len(p.Worker(0).old) != 0 || !oldVM.program.superseded || oldVM.program.users != 0 || before.users != 2 {
-		t.Errorf("the old machine is still there: %d users of its code", oldVM.program.users)
+	if oldVM.mod != nil || len(p.Worker(0).old) != 0 || !oldVM.program.closed || oldVM.program.machines != 0 || before.machines != 2 {
+		t.Errorf("the old machine is still there: %d machines of its program", oldVM.program.machines)
 	}
 	p.Advance(time.Second)
 	p.expect("> tick 1")

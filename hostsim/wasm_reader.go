@@ -4,11 +4,36 @@ import "errors"
 
 var errModule = errors.New("malformed module")
 
+// wasmHeader begins every module: its magic number and its version.
+const wasmHeader = "\x00asm\x01\x00\x00\x00"
+
+// Sections of a module, and what an import or export is. Source: WebAssembly core specification 2.0, "Binary Format",
+// "Modules".
+const (
+	sectionImport = 2
+	sectionGlobal = 6
+	sectionExport = 7
+
+	externFunction = 0
+	externTable    = 1
+	externMemory   = 2
+	externGlobal   = 3
+)
+
 // wasmReader reads a module's binary. After an error it returns zeros.
 type wasmReader struct {
 	b   []byte
 	at  int
 	err error
+}
+
+// more is true until the end or an error.
+func (r *wasmReader) more() bool { return r.at < len(r.b) && r.err == nil }
+
+// section returns the next section.
+func (r *wasmReader) section() (id byte, content *wasmReader) {
+	id = r.byte()
+	return id, &wasmReader{b: r.bytes(r.u32())}
 }
 
 func (r *wasmReader) byte() byte {
@@ -50,6 +75,15 @@ func (r *wasmReader) skipLEB() {
 		}
 	}
 	r.err = errModule
+}
+
+// limits skips those of a table or memory.
+func (r *wasmReader) limits() {
+	const hasMax = 1
+	if r.byte()&hasMax != 0 {
+		r.u32()
+	}
+	r.u32()
 }
 
 // constant skips a constant expression.
