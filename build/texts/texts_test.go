@@ -118,3 +118,10 @@ func TestNamedTestsExist(t *testing.T) {
 		}
 	}
 }
+
+// The front page stays short: what does not fit is a page of its own.
+func TestFrontPageIsShort(t *testing.T) {
+	if n := strings.Count(read(t, filepath.Join(root, "README.md")), "\n"); n >= 230 {
+		t.Errorf("README.md has %d lines, allowed are 229", n)
+	}
+}

@@ -156,7 +156,7 @@ func TestHostsimsReadme(t *testing.T) {
 // The pages' Go is in tests, word for word.
 func TestReadmesShowTests(t *testing.T) {
 	tests := read(t, "assemblyscript/gate_test.go") + read(t, "rust/quota_test.go")
-	for _, name := range []string{"README.md", "../../hostsim/README.md"} {
+	for _, name := range []string{"README.md", "../../hostsim/README.md", "../../docs/hostsim-races.md"} {
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, name), -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s shows no Go", name)

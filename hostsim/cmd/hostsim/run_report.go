@@ -19,8 +19,8 @@ import (
 // Of a case that failed, the log is shown where it is not longer than shownLog lines. Else it is cut to the first of the step
 // that failed, where a crash begins, and the last.
 const (
-	shownLog   = 10
-	shownFirst = 6
+	shownLog   = 12
+	shownFirst = 8
 	shownLast  = 4
 )
 

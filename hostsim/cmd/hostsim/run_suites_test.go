@@ -142,11 +142,11 @@ func TestRunCutsALongLog(t *testing.T) {
 		(&runReport{out: &out, verbose: verbose}).log(c)
 		return strings.ReplaceAll(out.String(), "        worker 0 info: ", "")
 	}
-	if got := shown(false); got != "      log, 10 of 200 lines; --verbose has all\n100\n101\n102\n103\n104\n105\n        ...\n196\n197\n198\n199\n" {
+	if got := shown(false); got != "      log, 12 of 200 lines; --verbose has all\n100\n101\n102\n103\n104\n105\n106\n107\n        ...\n196\n197\n198\n199\n" {
 		t.Error(got)
 	}
 	c.LastStep = 195
-	if got := shown(false); !strings.HasSuffix(got, "all\n190\n191\n192\n193\n194\n195\n196\n197\n198\n199\n") {
+	if got := shown(false); !strings.HasSuffix(got, "all\n188\n189\n190\n191\n192\n193\n194\n195\n196\n197\n198\n199\n") {
 		t.Error(got)
 	}
 	if got := shown(true); strings.Count(got, "\n") != 201 {
