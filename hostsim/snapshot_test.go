@@ -154,6 +154,13 @@ func TestSnapshotRefusals(t *testing.T) {
 	ok(t, s.End(EndNormal))
 	ok(t, p.Reconfigure([]byte("request_headers return 0")))
 	if err := p.Restore(before); !errors.Is(err, ErrSnapshot) {
+		t.Errorf("after a reconfiguration: %v", err)
+	}
+	before, err = p.Snapshot()
+	ok(t, err)
+	ok(t, p.Update(t.Context(), Update{VMConfig: []byte("another")}))
+	p.Drain()
+	if err := p.Restore(before); !errors.Is(err, ErrSnapshot) {
 		t.Errorf("after an update: %v", err)
 	}
 }
