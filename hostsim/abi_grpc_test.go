@@ -255,6 +255,9 @@ func TestGRPCStreamEnds(t *testing.T) {
 		pairs 4 = 0
 		> grpc_close 1 6 13
 		status = 0 13 upstream_reset_after_response_started{remote_reset}`)
+	u.last().Respond(GRPCResponse{Messages: [][]byte{[]byte("late")}}) // though the plugin has not closed its side
+	p.Advance(0)
+	p.expect("")
 	p.pass()
 	p.heard()
 	u.last().Respond(GRPCResponse{Messages: [][]byte{[]byte("a"), []byte("b")}})

@@ -111,6 +111,8 @@ func TestChangedRecordingDiffers(t *testing.T) {
 		{"longer answer", `"out":{"value":"number-1"}`, `"out":{"value":"` + strings.Repeat("n", 2000) + `"}`, `"value":"hello number-1"`, `"value":"hello nnn`},
 		{"status", `"status":"OK","out":{"value":"number-1"}`, `"status":"NOT_FOUND"`, `"value":"hello number-1"`, `hello nobody`},
 		{"trap", `"status":"OK","out":{"value":"number-1"}`, `"trap":"a fault"`, `"value":"hello number-1"`, `traps: a fault`},
+		{"a call inside", `"out":{"value":"number-1"}`, `"out":{"value":"number-1"},"during":[{"kind":"call","vm":2,"name":"env.proxy_done","args":{},"status":"OK"}]`,
+			`"out":{"value":"number-1"}`, "inside env.proxy_get_header_map_value host call env.proxy_done {}"},
 		{"memory", `"memory_sha256":"`, `"memory_sha256":"0`, `"memory_sha256":"`, `left `},
 	}
 	for _, tt := range tests {

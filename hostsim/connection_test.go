@@ -199,6 +199,21 @@ func TestConnectionClosedByThePlugin(t *testing.T) {
 	}
 }
 
+// A plugin that closes the connection upon the end of upstream's data hears nothing of upstream's close behind its own end.
+func TestConnectionClosedAtTheEndOfUpstream(t *testing.T) {
+	p := newProbe(t, "upstream_data close 2")
+	c := p.open(ConnectionStep{Connect: true})
+	c.server("bye", true, ConnectionStep{Flow: Reset, Data: []byte("bye"), End: true})
+	p.expect(`> context_create 2 1
+		> new_connection 2
+		> upstream_data 2 3 1
+		close 2 = 0
+		> downstream_connection_close 2 1
+		> done 2
+		> log 2
+		> delete 2`)
+}
+
 // On an HTTP stream the TCP types do nothing, and the other way round.
 func TestStreamTypesOfTheOtherKind(t *testing.T) {
 	p := newProbe(t, `

@@ -49,6 +49,27 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
+// A gateway may answer anything: what is above all statuses is counted together.
+func TestCoverageOfUnknownAnswers(t *testing.T) {
+	p := newProbe(t, "request_headers remove 0 a\nrequest_headers remove 0 a\nrequest_headers remove 0 a\nrequest_headers remove 0 a")
+	answers := []Status{61, 62, 63, 200}
+	p.OnHostCall(func(_ int, name string) (Status, bool) {
+		if name != "env.proxy_remove_header_map_value" {
+			return 0, false
+		}
+		next := answers[0]
+		answers = answers[1:]
+		return next, true
+	})
+	p.pass()
+	for _, h := range p.Coverage().HostCalls {
+		want := []AnswerCoverage{{"other", 2}, {Status(61).String(), 1}, {Status(62).String(), 1}}
+		if h.Name == "env.proxy_remove_header_map_value" && !reflect.DeepEqual(h.Answers, want) {
+			t.Errorf("%+v, want %+v", h.Answers, want)
+		}
+	}
+}
+
 func TestCoverageMerges(t *testing.T) {
 	a := Coverage{Callbacks: []CallbackCoverage{{"b", 1}, {"d", 2}}, HostCalls: []HostCallCoverage{{"x", 3, []AnswerCoverage{{"OK", 3}}}}}
 	b := Coverage{Callbacks: []CallbackCoverage{{"a", 5}, {"d", 7}}, HostCalls: []HostCallCoverage{{"w", 1, nil}, {"x", 9, []AnswerCoverage{{"EMPTY", 5}, {"OK", 1}}}}}

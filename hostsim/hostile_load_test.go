@@ -44,6 +44,9 @@ func TestModulesThatNoGatewayLoads(t *testing.T) {
 			"the module declares 16385 pages of memory, more than the limit of 16384"},
 		{"imported global", other(3, 0x7f, 0), ErrImports, "env.x as a global (gateways offer functions only)"},
 		{"imported table", other(1, 0x70, 0, 1), ErrImports, "env.x as a table (hostsim offers functions only; Envoy would link it)"},
+		{"behind an imported table with a limit", func(m *wasmModule) {
+			m.imports = []wasmImport{{module: "env", name: "x", other: []byte{1, 0x70, 1, 0, 9}}, {module: "env", name: "y", other: []byte{3, 0x7f, 0}}}
+		}, ErrImports, "env.y as a global (gateways offer functions only)"},
 		{"imported memory", func(m *wasmModule) {
 			other(2, 1, 1, 16)(m)
 			m.hidden, m.memory = true, []byte{}

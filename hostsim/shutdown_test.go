@@ -31,11 +31,12 @@ func TestShutdown(t *testing.T) {
 		on the main thread: > delete 1`)
 }
 
-// A context that is not done is not deleted: nothing waits for it.
+// A context that is not done is not deleted: nothing waits for it. It gets no ticks either.
 func TestShutdownDoesNotWait(t *testing.T) {
-	p := newProbe(t, "done return 0")
+	p := newProbe(t, "done return 0\nconfigure tickevery 1000")
 	begin := len(p.Logs())
 	ok(t, p.Shutdown())
+	p.Advance(time.Minute)
 	diff(t, said(p.Host, begin), "on worker 0: > done 1\non the main thread: > done 1")
 }
 

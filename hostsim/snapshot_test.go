@@ -2,6 +2,7 @@ package hostsim
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -148,6 +149,37 @@ func TestSnapshotRefusals(t *testing.T) {
 	ok(t, s.End(EndNormal))
 	ok(t, p.Reconfigure([]byte("request_headers return 0")))
 	if err := p.Restore(before); !errors.Is(err, ErrSnapshot) {
+		t.Errorf("after a reconfiguration: %v", err)
+	}
+	before, err = p.Snapshot()
+	ok(t, err)
+	ok(t, p.Update(t.Context(), Update{VMConfig: []byte("another")}))
+	p.Drain()
+	if err := p.Restore(before); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "of another host or configuration") {
 		t.Errorf("after an update: %v", err)
+	}
+}
+
+// The time from which a reload may be tried again goes back too.
+func TestRestoreBeforeAFailedReload(t *testing.T) {
+	p := newFree(t, "request_headers when 1 panic boom", func(c *Config) { c.FailurePolicy = FailReload })
+	served := func() bool { // and then it crashes
+		s := p.Worker(0).NewStream()
+		_, err := s.RequestHeaders(get, true)
+		ok(t, s.End(EndNormal))
+		return errors.Is(err, ErrTrap)
+	}
+	served()
+	before, err := p.Snapshot()
+	ok(t, err)
+	p.Advance(DefaultReloadBackoff)
+	ok(t, p.InjectFaults([]Fault{{At: "proxy_on_configure", Trap: true}}))
+	if served() || p.FaultsFired()[0] != 1 {
+		t.Fatalf("fired %v", p.FaultsFired())
+	}
+	ok(t, p.Restore(before))
+	p.Advance(DefaultReloadBackoff)
+	if !served() {
+		t.Error("no reload after the backoff")
 	}
 }

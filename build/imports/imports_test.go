@@ -41,7 +41,7 @@ var rules = []rule{
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
-	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./policy", "github.com/spf13/cobra"}},
+	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/exchange"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
 )
 
@@ -31,6 +32,22 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// What a step in one direction sets free in the other is collected with it.
+func TestExchangeCollectsBothDirections(t *testing.T) {
+	h := hosttest.New(t, hosttest.Options{Wasm: probe, Config: "request_body return 1\nresponse_headers continue 0"})
+	x := exchange.New(h.Worker(0).NewStream())
+	x.Headers(exchange.Request, hostsim.Headers{{":method", "POST"}, {":path", "/"}, {":authority", "a"}}, false)
+	x.Body(exchange.Request, []byte("held"), true)
+	if m := x.Messages[exchange.Request]; !m.Paused || len(m.Body) > 0 {
+		t.Fatalf("%+v", m)
+	}
+	x.Headers(exchange.Response, hostsim.Headers{{":status", "200"}}, true)
+	if m := x.Messages[exchange.Request]; m.Paused || string(m.Body) != "held" || !m.Complete {
+		t.Errorf("%+v", m)
+	}
+	x.End(hostsim.EndNormal)
 }
 
 func TestDo(t *testing.T) {

@@ -101,12 +101,14 @@ func TestRetriesOverTheTargetList(t *testing.T) {
 		{"busy:1,up:1", nil, 0, 503, "1; 0 0; 0 busy:1"},
 		{"busy:1,up:1", []string{"5xx"}, 0, 200, "2; 0 0; 0 up:1"},
 		{"busy:1,busy:2", []string{"gateway-error"}, 0, 503, "2; 0 32768; 0 busy:2"},
+		{"broken:1,up:1", []string{"gateway-error"}, 0, 505, "1; 0 0; 0 broken:1"},
+		{"broken:1,up:1", []string{"5xx"}, 0, 200, "2; 0 0; 0 up:1"},
 		{"reset:1,up:1", nil, 0, 503, "1; 0 64; 0 reset:1"},
 		{"reset:1,up:1", []string{"reset"}, 0, 200, "2; 0 0; 0 up:1"},
 	} {
 		h := hosttest.New(t, hosttest.Options{Wasm: probe, Config: telling + "request_headers replace 0 x-target " + strings.ReplaceAll(tt.list, " ", "%")})
 		got := h.Do(0, hosttest.Request{Target: "x-target", RetryOn: tt.retryOn, Attempts: tt.attempts, Replicas: map[string]hosttest.Response{
-			"up:1": up, "down:1": down, "down:2": down, "down:3": down, "busy:1": busy, "busy:2": busy, "reset:1": reset}})
+			"up:1": up, "down:1": down, "down:2": down, "down:3": down, "busy:1": busy, "busy:2": busy, "reset:1": reset, "broken:1": {Status: 505}}})
 		said := strings.Split(heard(h), "; ")
 		i := 0
 		for said[i] != "log" {

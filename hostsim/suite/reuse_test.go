@@ -25,7 +25,7 @@ plugin:
     request_headers hostnow
     request_headers httpcall auth 500 x :method=GET :path=/ :authority=a
     tick log 2 ticked
-gateway: {workers: 2, failure_policy: fail_reload, clusters: {auth: [{status: 201, times: 2, after: 5ms}, {status: 202, after: 5ms}]}}
+gateway: {workers: 2, failure_policy: fail_reload, clusters: {auth: [{status: 201, times: 6, after: 5ms}, {status: 202, after: 5ms}]}}
 cases:
   - {name: one, request: {}, expect: {metrics: {requests: 1}, shared_data: {count: "1"}}}
   - {name: two, steps: [{advance: 3s}, {request: {}, worker: 1}, {request: {}}]}

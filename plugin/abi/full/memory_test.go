@@ -22,6 +22,9 @@ func TestHeldGivesMemoryOfItsOwn(t *testing.T) {
 		}
 		seen[p] = true
 	}
+	if len(h) != 0 {
+		t.Errorf("%d blocks on the list when all host calls have ended", len(h))
+	}
 }
 
 func TestHeldKeepsWhatOnlyTheHostKnows(t *testing.T) {
