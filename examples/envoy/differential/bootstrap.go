@@ -13,7 +13,7 @@ var settings = map[string]bool{
 	"buffer_limit":                    true, // bytes
 	"vm_config":                       true, // text
 	"own_process":                     true, // the exchange gets an Envoy of its own, which it may kill
-	"threads":                         true, // all: the lines of main thread and canary are recorded too
+	"threads":                         true, // the lines of the main thread, which is the canary's too, are recorded as well
 	"refused":                         true, // the cluster {upstream} refuses connections
 	"timeout":                         true, // of the route, such as 0.1s
 }
@@ -42,6 +42,9 @@ func (e *Exchange) ownVM() bool {
 
 // ownProcess is true where the Envoy must not be shared with other exchanges.
 func (e *Exchange) ownProcess() bool { _, own := e.Config["own_process"]; return own }
+
+// allThreads is true where the lines of all threads are recorded, behind the name of each: main or worker.
+func (e *Exchange) allThreads() bool { _, all := e.Config["threads"]; return all }
 
 func bootstrap(wasm string, places []place) (string, error) {
 	listeners, clusters := []any{barrierListener()}, []any{}

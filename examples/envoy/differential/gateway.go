@@ -156,9 +156,8 @@ func (g *Gateway) followLog() {
 			if main == "" {
 				main = m[1]
 			}
-			p := g.players[m[2]]
-			if p != nil && m[1] != main {
-				p.t.plugin("", m[3])
+			if p := g.players[m[2]]; p != nil {
+				p.exchange.log(p.t, m[1] == main, m[3])
 			}
 		}
 		select {

@@ -70,8 +70,8 @@ func (s *simulation) config(wasm []byte, profile hostsim.Profile) (hostsim.Confi
 		Wasm: wasm, Profile: profile, PluginConfig: []byte(e.script()), VMConfig: []byte(e.Config["vm_config"]),
 		VMID: "shared", RootID: e.ID(), Name: "probe", LogLevel: hostsim.LogDebug, HTTPCall: s.httpCall,
 		Log: func(l hostsim.LogEntry) {
-			if l.Worker >= 0 && !strings.HasPrefix(l.Message, "hostsim: ") {
-				s.t.plugin("", l.Message)
+			if !strings.HasPrefix(l.Message, "hostsim: ") {
+				e.log(s.t, l.Worker < 0, l.Message)
 			}
 		},
 	}
@@ -95,11 +95,12 @@ func (s *simulation) config(wasm []byte, profile hostsim.Profile) (hostsim.Confi
 }
 
 func (s *simulation) perform(a act) error {
+	var err error
 	switch a.actor {
 	case "client":
-		return s.client(a)
+		err = s.client(a)
 	case "upstream":
-		return s.upstream(a)
+		err = s.upstream(a)
 	case "other":
 		s.other(a)
 	case "time":
@@ -110,8 +111,9 @@ func (s *simulation) perform(a act) error {
 			s.call = nil
 		}
 	}
+	s.host.Advance(0) // messages in queues, answers to call-outs
 	s.catchUp()
-	return nil
+	return err
 }
 
 func (s *simulation) now() time.Duration { return s.host.Now().Sub(hostsim.VirtualEpoch) }
