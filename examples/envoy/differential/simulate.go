@@ -33,6 +33,9 @@ type simulation struct {
 	res    hostsim.HTTPResponse
 
 	answeringCall bool // its answer has begun
+
+	grpc    *hostsim.GRPCCall    // the gRPC call that {other} got last
+	grpcRes hostsim.GRPCResponse // so far
 }
 
 // Simulate plays an exchange in hostsim and returns what it caused.
@@ -68,7 +71,7 @@ func (s *simulation) config(wasm []byte, profile hostsim.Profile) (hostsim.Confi
 	e := s.e
 	c := hostsim.Config{
 		Wasm: wasm, Profile: profile, PluginConfig: []byte(e.script()), VMConfig: []byte(e.Config["vm_config"]),
-		VMID: "shared", RootID: e.ID(), Name: "probe", LogLevel: hostsim.LogDebug, HTTPCall: s.httpCall,
+		VMID: "shared", RootID: e.ID(), Name: "probe", LogLevel: hostsim.LogDebug, HTTPCall: s.httpCall, GRPCCall: s.grpcCall,
 		Log: func(l hostsim.LogEntry) {
 			if !strings.HasPrefix(l.Message, "hostsim: ") {
 				e.log(s.t, l.Worker < 0, l.Message)
@@ -102,7 +105,11 @@ func (s *simulation) perform(a act) error {
 	case "upstream":
 		err = s.upstream(a)
 	case "other":
-		s.other(a)
+		if s.grpc != nil {
+			s.otherGRPC(a)
+		} else {
+			s.other(a)
+		}
 	case "time":
 		s.host.Advance(a.span)
 		s.timeOut()

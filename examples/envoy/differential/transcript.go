@@ -98,12 +98,12 @@ func (t *transcript) named(thread, text string) string {
 	case len(words) > 2 && words[0] == ">":
 		t.nameContexts(thread, words)
 		switch {
-		case words[1] == "http_call_response" && len(words) > 3:
+		case (words[1] == "http_call_response" || strings.HasPrefix(words[1], "grpc_")) && len(words) > 3:
 			words[3] = t.names["call "+words[3]]
 		case words[1] == "queue_ready" && len(words) > 3:
 			words[3] = t.names["queue "+words[3]]
 		}
-	case (words[0] == "call" || words[0] == "httpcall") && len(words) > 2 && words[len(words)-2] == "0":
+	case slices.Contains(callouts, words[0]) && len(words) > 2 && words[len(words)-2] == "0":
 		t.nameLast("call", words)
 	case strings.HasPrefix(text, "qregister ") || strings.HasPrefix(text, "qresolve ") || strings.HasPrefix(text, "raw register_shared_queue "):
 		if words[len(words)-2] == "0" {
@@ -112,6 +112,9 @@ func (t *transcript) named(thread, text string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// callouts are the operations of the probe that end in a call-out's id.
+var callouts = []string{"call", "httpcall", "grpccall", "grpcstream"}
 
 // nameLast names the call-out or the queue whose id is the last word.
 func (t *transcript) nameLast(kind string, words []string) {
