@@ -13,7 +13,8 @@ var settings = map[string]bool{
 	"buffer_limit":                    true, // bytes
 	"vm_config":                       true, // text
 	"own_process":                     true, // the exchange gets an Envoy of its own, which it may kill
-	"threads":                         true, // all: the lines of main thread and canary are recorded too
+	"threads":                         true, // the lines of the main thread, which is the canary's too, are recorded as well
+	"grpc":                            true, // the cluster {other} speaks gRPC: headers begin an answer, data is a message, trailers end it
 	"refused":                         true, // the cluster {upstream} refuses connections
 	"timeout":                         true, // of the route, such as 0.1s
 }
@@ -43,11 +44,22 @@ func (e *Exchange) ownVM() bool {
 // ownProcess is true where the Envoy must not be shared with other exchanges.
 func (e *Exchange) ownProcess() bool { _, own := e.Config["own_process"]; return own }
 
+// allThreads is true where the lines of all threads are recorded, behind the name of each: main or worker.
+func (e *Exchange) allThreads() bool { _, all := e.Config["threads"]; return all }
+
+// speaksGRPC is true where the cluster {other} does.
+func (e *Exchange) speaksGRPC() bool { _, grpc := e.Config["grpc"]; return grpc }
+
 func bootstrap(wasm string, places []place) (string, error) {
 	listeners, clusters := []any{barrierListener()}, []any{}
 	for _, p := range places {
 		listeners = append(listeners, p.listener(wasm))
-		clusters = append(clusters, cluster(p.exchange.cluster("upstream"), p.upstream), cluster(p.exchange.cluster("other"), p.other))
+		protocol := object{"http_protocol_options": object{"enable_trailers": true}}
+		clusters = append(clusters, cluster(p.exchange.cluster("upstream"), p.upstream, protocol))
+		if p.exchange.speaksGRPC() {
+			protocol = object{"http2_protocol_options": object{}}
+		}
+		clusters = append(clusters, cluster(p.exchange.cluster("other"), p.other, protocol))
 	}
 	text, err := json.MarshalIndent(object{
 		"admin":            object{"address": address(0)},
@@ -76,7 +88,7 @@ func address(port int) object {
 	return object{"socket_address": object{"address": "127.0.0.1", "port_value": port}}
 }
 
-func cluster(name string, port int) object {
+func cluster(name string, port int, protocol object) object {
 	const options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 	return object{
 		"name": name, "type": "STATIC", "connect_timeout": "1s",
@@ -84,7 +96,7 @@ func cluster(name string, port int) object {
 			object{"lb_endpoints": []any{object{"endpoint": object{"address": address(port)}}}}}},
 		"typed_extension_protocol_options": object{options: object{
 			"@type":                typeURL(options),
-			"explicit_http_config": object{"http_protocol_options": object{"enable_trailers": true}},
+			"explicit_http_config": protocol,
 		}},
 	}
 }

@@ -11,7 +11,7 @@ type Exchange struct {
 	Name string
 	// About says what the exchange shows, a line an entry; may be empty.
 	About []string
-	// Config holds the settings behind the word config, by name. See the settings in config.go.
+	// Config holds the settings behind the word config, by name. See the settings in bootstrap.go.
 	Config map[string]string
 	// Probe is the probe's script.
 	Probe []string

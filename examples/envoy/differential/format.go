@@ -38,7 +38,7 @@ type File struct {
 //	client headers GET /a end
 //	  ...
 //
-// Lines that begin with two spaces are what the step above them caused. Steps are those of perform.go.
+// Lines that begin with two spaces are what the step above them caused. Steps are those of act, settings those of bootstrap.go.
 func Parse(name, text string) (*File, error) {
 	f := &File{Name: name}
 	head, rest, _ := strings.Cut("\n"+text, "\n=== ")

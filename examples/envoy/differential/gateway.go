@@ -28,10 +28,18 @@ type Gateway struct {
 
 // player is one exchange in the gateway.
 type player struct {
-	exchange                *Exchange
-	addr                    string
-	t                       *transcript
-	client, upstream, other *peer
+	exchange         *Exchange
+	addr             string
+	t                *transcript
+	client, upstream *peer
+	other            server
+}
+
+// server is an upstream that the script plays.
+type server interface {
+	send(a act, addr string) error
+	port() int
+	close()
 }
 
 // Open starts the Envoy of the given path, which loads the probe from the file wasm. dir is for its configuration.
@@ -76,6 +84,10 @@ func newPlayer(e *Exchange) (*player, error) {
 		if err != nil {
 			return nil, err
 		}
+		if actor == "other" && e.speaksGRPC() {
+			p.other = serveGRPC(l, actor, p.t)
+			continue
+		}
 		s := &peer{actor: actor, t: p.t, listener: l}
 		if _, refused := e.Config["refused"]; refused && actor == "upstream" {
 			l.Close()
@@ -92,6 +104,7 @@ func newPlayer(e *Exchange) (*player, error) {
 }
 
 func (p *peer) port() int { return p.listener.Addr().(*net.TCPAddr).Port }
+func (p *peer) close()    { p.listener.Close() }
 
 // Close ends the Envoy and the servers.
 func (g *Gateway) Close() {
@@ -99,8 +112,8 @@ func (g *Gateway) Close() {
 	close(g.done)
 	g.follow.Wait()
 	for _, p := range g.players {
-		p.upstream.listener.Close()
-		p.other.listener.Close()
+		p.upstream.close()
+		p.other.close()
 	}
 }
 
@@ -156,9 +169,8 @@ func (g *Gateway) followLog() {
 			if main == "" {
 				main = m[1]
 			}
-			p := g.players[m[2]]
-			if p != nil && m[1] != main {
-				p.t.plugin("", m[3])
+			if p := g.players[m[2]]; p != nil {
+				p.exchange.log(p.t, m[1] == main, m[3])
 			}
 		}
 		select {

@@ -33,6 +33,9 @@ type simulation struct {
 	res    hostsim.HTTPResponse
 
 	answeringCall bool // its answer has begun
+
+	grpc    *hostsim.GRPCCall    // the gRPC call that {other} got last
+	grpcRes hostsim.GRPCResponse // so far
 }
 
 // Simulate plays an exchange in hostsim and returns what it caused.
@@ -68,10 +71,10 @@ func (s *simulation) config(wasm []byte, profile hostsim.Profile) (hostsim.Confi
 	e := s.e
 	c := hostsim.Config{
 		Wasm: wasm, Profile: profile, PluginConfig: []byte(e.script()), VMConfig: []byte(e.Config["vm_config"]),
-		VMID: "shared", RootID: e.ID(), Name: "probe", LogLevel: hostsim.LogDebug, HTTPCall: s.httpCall,
+		VMID: "shared", RootID: e.ID(), Name: "probe", LogLevel: hostsim.LogDebug, HTTPCall: s.httpCall, GRPCCall: s.grpcCall,
 		Log: func(l hostsim.LogEntry) {
-			if l.Worker >= 0 && !strings.HasPrefix(l.Message, "hostsim: ") {
-				s.t.plugin("", l.Message)
+			if !strings.HasPrefix(l.Message, "hostsim: ") {
+				e.log(s.t, l.Worker < 0, l.Message)
 			}
 		},
 	}
@@ -95,13 +98,18 @@ func (s *simulation) config(wasm []byte, profile hostsim.Profile) (hostsim.Confi
 }
 
 func (s *simulation) perform(a act) error {
+	var err error
 	switch a.actor {
 	case "client":
-		return s.client(a)
+		err = s.client(a)
 	case "upstream":
-		return s.upstream(a)
+		err = s.upstream(a)
 	case "other":
-		s.other(a)
+		if s.grpc != nil {
+			s.otherGRPC(a)
+		} else {
+			s.other(a)
+		}
 	case "time":
 		s.host.Advance(a.span)
 		s.timeOut()
@@ -110,8 +118,9 @@ func (s *simulation) perform(a act) error {
 			s.call = nil
 		}
 	}
+	s.host.Advance(0) // messages in queues, answers to call-outs
 	s.catchUp()
-	return nil
+	return err
 }
 
 func (s *simulation) now() time.Duration { return s.host.Now().Sub(hostsim.VirtualEpoch) }

@@ -15,9 +15,9 @@ type transcript struct {
 	step    [len(sources)][]line
 	changed chan struct{} // has room for one
 
-	names    map[string]string // "THREAD id" of a context, or "call id", to its name
+	names    map[string]string // "THREAD id" of a context, "call id" or "queue id" to its name
 	streams  map[string]int    // by thread
-	calls    int
+	numbers  map[string]int    // the last one given, by kind: call or queue
 	replacer *strings.Replacer // addresses and cluster names to their meaning
 }
 
@@ -30,7 +30,7 @@ type line struct {
 }
 
 func newTranscript(meanings ...string) *transcript {
-	return &transcript{changed: make(chan struct{}, 1), names: map[string]string{}, streams: map[string]int{},
+	return &transcript{changed: make(chan struct{}, 1), names: map[string]string{}, streams: map[string]int{}, numbers: map[string]int{},
 		replacer: strings.NewReplacer(meanings...)}
 }
 
@@ -69,6 +69,18 @@ func (t *transcript) plugin(thread, text string) {
 	t.add("plugin", line{text: text})
 }
 
+// log notes a line of the probe, of the main thread only where the exchange asks for it.
+func (e *Exchange) log(t *transcript, main bool, text string) {
+	switch {
+	case main && e.allThreads():
+		t.plugin("main", text)
+	case e.allThreads():
+		t.plugin("worker", text)
+	case !main:
+		t.plugin("", text)
+	}
+}
+
 func withoutTimes(s string) string {
 	return serviceTime.ReplaceAllString(date.ReplaceAllString(s, ""), "$1")
 }
@@ -85,18 +97,34 @@ func (t *transcript) named(thread, text string) string {
 	switch {
 	case len(words) > 2 && words[0] == ">":
 		t.nameContexts(thread, words)
-		if words[1] == "http_call_response" && len(words) > 3 {
+		switch {
+		case (words[1] == "http_call_response" || strings.HasPrefix(words[1], "grpc_")) && len(words) > 3:
 			words[3] = t.names["call "+words[3]]
+		case words[1] == "queue_ready" && len(words) > 3:
+			words[3] = t.names["queue "+words[3]]
 		}
-	case (words[0] == "call" || words[0] == "httpcall") && len(words) > 2 && words[len(words)-2] == "0":
-		id := "call " + words[len(words)-1]
-		if t.names[id] == "" {
-			t.calls++
-			t.names[id] = fmt.Sprintf("call%d", t.calls)
+	case slices.Contains(callouts, words[0]) && len(words) > 2 && words[len(words)-2] == "0":
+		t.nameLast("call", words)
+	case strings.HasPrefix(text, "qregister ") || strings.HasPrefix(text, "qresolve ") || strings.HasPrefix(text, "raw register_shared_queue "):
+		if words[len(words)-2] == "0" {
+			t.nameLast("queue", words)
 		}
-		words[len(words)-1] = t.names[id]
 	}
 	return strings.Join(words, " ")
+}
+
+// callouts are the operations of the probe that end in a call-out's id.
+var callouts = []string{"call", "httpcall", "grpccall", "grpcstream"}
+
+// nameLast names the call-out or the queue whose id is the last word.
+func (t *transcript) nameLast(kind string, words []string) {
+	last := &words[len(words)-1]
+	id := kind + " " + *last
+	if t.names[id] == "" {
+		t.numbers[kind]++
+		t.names[id] = fmt.Sprint(kind, t.numbers[kind])
+	}
+	*last = t.names[id]
 }
 
 // nameContexts names the context that a callback is about, and for context_create its parent.

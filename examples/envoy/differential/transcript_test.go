@@ -40,3 +40,27 @@ client < data abc\r\n`
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// Queues go by the order in which an exchange meets them. Lines of the main thread are there where they are asked for.
+func TestTranscriptOfThreadsAndQueues(t *testing.T) {
+	for _, c := range []struct {
+		config map[string]string
+		want   string
+	}{
+		{nil, "> context_create root 0\nqregister q = 1\nqregister q = 0 queue1\nqresolve ~ r = 0 queue2\n> queue_ready root queue2"},
+		{map[string]string{"threads": ""}, "main: > context_create root 0\nworker: > context_create root 0\nworker: qregister q = 1\n" +
+			"main: qregister q = 0 queue1\nworker: qregister q = 0 queue1\nworker: qresolve ~ r = 0 queue2\nworker: > queue_ready root queue2"},
+	} {
+		tr, e := newTranscript(), &Exchange{Config: c.config}
+		e.log(tr, true, "> context_create 1 0")
+		e.log(tr, false, "> context_create 2 0")
+		e.log(tr, false, "qregister q = 1")
+		e.log(tr, true, "qregister q = 0 12")
+		e.log(tr, false, "qregister q = 0 12")
+		e.log(tr, false, "qresolve ~ r = 0 7")
+		e.log(tr, false, "> queue_ready 2 7")
+		if got := strings.Join(tr.caused(), "\n"); got != c.want {
+			t.Errorf("got\n%s", got)
+		}
+	}
+}

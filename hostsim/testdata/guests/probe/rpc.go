@@ -46,6 +46,16 @@ func requestMetadata(id, n uint32) uint32 { return run("request_metadata", id, 0
 //go:wasmexport proxy_on_response_metadata
 func responseMetadata(id, n uint32) uint32 { return run("response_metadata", id, 0, n) }
 
+var lastGRPC = map[uint32]uint32{} // id of the last gRPC call, by plugin context
+
+// grpcID is that of a call given by number, or of the last one.
+func grpcID(s string) uint32 {
+	if s == "last" {
+		return lastGRPC[hereRoot]
+	}
+	return number(s)
+}
+
 func init() {
 	operations["status"] = func([]string) string {
 		var code uint32
@@ -60,6 +70,7 @@ func init() {
 		h, to := encode(a[5:]), cluster(a[0])
 		st := hGRPCCall(str(to), size(to), str(a[1]), size(a[1]), str(a[2]), size(a[2]), str(h), size(h), str(a[3]), size(a[3]),
 			number(a[4]), ptr(&id))
+		lastGRPC[hereRoot] = id
 		return result(st, num(id))
 	}
 	// grpcstream cluster service method name=value...
@@ -67,13 +78,14 @@ func init() {
 		var id uint32
 		h, to := encode(a[3:]), cluster(a[0])
 		st := hGRPCStream(str(to), size(to), str(a[1]), size(a[1]), str(a[2]), size(a[2]), str(h), size(h), ptr(&id))
+		lastGRPC[hereRoot] = id
 		return result(st, num(id))
 	}
 	operations["grpcsend"] = func(a []string) string {
-		return num(hGRPCSend(number(a[0]), str(a[1]), size(a[1]), number(a[2])))
+		return num(hGRPCSend(grpcID(a[0]), str(a[1]), size(a[1]), number(a[2])))
 	}
-	operations["grpccancel"] = func(a []string) string { return num(hGRPCCancel(number(a[0]))) }
-	operations["grpcclose"] = func(a []string) string { return num(hGRPCClose(number(a[0]))) }
+	operations["grpccancel"] = func(a []string) string { return num(hGRPCCancel(grpcID(a[0]))) }
+	operations["grpcclose"] = func(a []string) string { return num(hGRPCClose(grpcID(a[0]))) }
 	operations["foreign"] = func(a []string) string {
 		return got(func(p, n ptr) uint32 { return hForeign(str(a[0]), size(a[0]), str(a[1]), size(a[1]), p, n) })
 	}
