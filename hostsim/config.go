@@ -65,7 +65,8 @@ type Config struct {
 	Log func(LogEntry)
 	// LogLevel is the lowest level that is kept and what proxy_get_log_level answers. The zero value is LogTrace.
 	LogLevel LogLevel
-	// LogLimit is the number of entries kept for Host.Logs, oldest dropped first. Zero means DefaultLogLimit.
+	// LogLimit is the number of entries kept for Host.Logs, oldest dropped first, and earlier where their messages have more
+	// than 64 MiB together. Zero means DefaultLogLimit.
 	LogLimit int
 	// CacheDir is a directory for compiled code, created if absent. Compiled code is also kept in memory, for the life of
 	// the process, and shared by all hosts in it with the same directory; empty means in memory only. Four modules that no

@@ -48,11 +48,16 @@ const (
 	Canary = -2
 )
 
+// maxLogBytes bounds the messages that a host keeps, together, so that a plugin with much to say does not exhaust the
+// machine. The last entry is always kept.
+const maxLogBytes = 64 << 20
+
 // logbook keeps the last entries and feeds the sink, one at a time.
 type logbook struct {
 	mu      sync.Mutex
 	entries []LogEntry
-	first   int // index of the oldest entry once the ring is full
+	first   int // index of the oldest entry
+	bytes   int // of their messages
 	limit   int
 	sink    func(LogEntry)
 }
@@ -60,11 +65,17 @@ type logbook struct {
 func (b *logbook) add(e LogEntry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.entries) < b.limit {
-		b.entries = append(b.entries, e)
-	} else {
-		b.entries[b.first] = e
-		b.first = (b.first + 1) % b.limit
+	b.entries = append(b.entries, e)
+	b.bytes += len(e.Message)
+	for kept := len(b.entries) - b.first; kept > b.limit || kept > 1 && b.bytes > maxLogBytes; kept-- {
+		b.bytes -= len(b.entries[b.first].Message)
+		b.entries[b.first] = LogEntry{}
+		b.first++
+	}
+	if b.first > 64 && b.first > len(b.entries)/2 {
+		kept := copy(b.entries, b.entries[b.first:])
+		clear(b.entries[kept:])
+		b.entries, b.first = b.entries[:kept], 0
 	}
 	if b.sink != nil {
 		b.sink(e)
@@ -74,7 +85,5 @@ func (b *logbook) add(e LogEntry) {
 func (b *logbook) list() []LogEntry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := make([]LogEntry, 0, len(b.entries))
-	out = append(out, b.entries[b.first:]...)
-	return append(out, b.entries[:b.first]...)
+	return append(make([]LogEntry, 0, len(b.entries)-b.first), b.entries[b.first:]...)
 }

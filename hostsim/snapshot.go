@@ -29,6 +29,7 @@ type workerSnapshot struct {
 	vm         *vm
 	state      *vmSnapshot
 	generation uint64
+	shut       bool
 	reloadAt   time.Duration
 	mail       mailSnapshot
 }
@@ -96,7 +97,7 @@ func (w *Worker) snapshot() (s workerSnapshot, err error) {
 			return s, fmt.Errorf("%d gRPC calls are under way", len(r.grpcCalls))
 		}
 	}
-	return workerSnapshot{vm: w.vm, state: w.vm.snapshot(), generation: w.generation, reloadAt: w.reloadAt, mail: w.mail.snapshot()}, nil
+	return workerSnapshot{vm: w.vm, state: w.vm.snapshot(), generation: w.generation, shut: w.shut, reloadAt: w.reloadAt, mail: w.mail.snapshot()}, nil
 }
 
 func (w *Worker) restore(s *workerSnapshot) error {
@@ -108,7 +109,7 @@ func (w *Worker) restore(s *workerSnapshot) error {
 		w.vm.program.use()
 		w.vm.clearCounts() // they are in past
 	}
-	w.open, w.generation, w.reloadAt = 0, s.generation, s.reloadAt
+	w.open, w.generation, w.shut, w.reloadAt = 0, s.generation, s.shut, s.reloadAt
 	w.mail.restore(s.mail)
 	return w.vm.restore(s.state)
 }
@@ -143,11 +144,11 @@ func (r *registry) restore(from map[statKey]statSnapshot) {
 func (b *logbook) snapshot() logbook {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return logbook{entries: slices.Clone(b.entries), first: b.first}
+	return logbook{entries: slices.Clone(b.entries), first: b.first, bytes: b.bytes}
 }
 
 func (b *logbook) restore(from *logbook) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.entries, b.first = append(b.entries[:0], from.entries...), from.first
+	b.entries, b.first, b.bytes = append(b.entries[:0], from.entries...), from.first, from.bytes
 }

@@ -183,3 +183,17 @@ func TestRestoreBeforeAFailedReload(t *testing.T) {
 		t.Error("no reload after the backoff")
 	}
 }
+
+// A host that has been shut down serves again when it is set back to the time before.
+func TestRestoreAfterShutdown(t *testing.T) {
+	p := newFree(t, "request_headers log 2 served")
+	before, err := p.Snapshot()
+	ok(t, err)
+	for range 2 {
+		ok(t, p.Shutdown())
+		ok(t, p.Restore(before))
+		p.seen = len(p.Logs())
+		p.pass()
+		p.results("served\nlog 2 served = 0")
+	}
+}

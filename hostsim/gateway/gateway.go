@@ -104,7 +104,8 @@ type Gateway struct {
 	clusters map[string]*cluster
 	first    *cluster
 	transports
-	turn atomic.Uint64 // connections, or requests outside Serve, so far
+	turn    atomic.Uint64  // connections, or requests outside Serve, so far
+	running sync.WaitGroup // requests; none begins once a server has been told to stop
 }
 
 // New returns a gateway that is not yet listening. The error wraps ErrConfig.
@@ -123,8 +124,9 @@ func New(c Config) (*Gateway, error) {
 type workerKey struct{}
 
 // Serve answers connections from ln until ctx ends, and fires the plugin's ticks meanwhile. It then takes no more
-// connections, lets the requests in flight finish for ShutdownTimeout at most, and returns nil; the error is another one's,
-// such as the listener's. It closes ln.
+// connections, lets the requests in flight finish for ShutdownTimeout at most, cuts the others, and returns nil when the
+// plugin has heard of each one's end: then Host may be shut down and closed. The error is another one's, such as the
+// listener's. It closes ln.
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -150,7 +152,9 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	go func() { failed <- server.Serve(ln) }()
 	select {
 	case err := <-failed:
-		return errors.Join(err, server.Close())
+		err = errors.Join(err, server.Close())
+		g.running.Wait()
+		return err
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.Background(), g.config.ShutdownTimeout)
@@ -160,6 +164,7 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		g.config.ErrorLog.Printf("gateway: requests still running after %v were cut", g.config.ShutdownTimeout)
 		err = server.Close()
 	}
+	g.running.Wait() // Close does not
 	g.closeIdle()
 	return err
 }
@@ -175,6 +180,8 @@ func (g *Gateway) nextWorker() int {
 // ServeHTTP passes one request through the plugin to an upstream host and its answer back. It panics with
 // http.ErrAbortHandler, which net/http turns into a cut connection or stream, when an answer under way breaks off.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.running.Add(1)
+	defer g.running.Done()
 	x := newExchange(g, w, r)
 	reason := hostsim.EndUpstreamReset
 	defer func() { x.close(reason) }()

@@ -181,6 +181,38 @@ func TestStopCutsWhatDoesNotEnd(t *testing.T) {
 	s.end()
 }
 
+// When Serve has returned, the plugin has heard of every end, also of requests that were cut: the host may be closed.
+func TestServeReturnsAfterTheLastEnd(t *testing.T) {
+	const clients = 16
+	arrived := make(chan struct{}, clients)
+	a := backend(t, "a", func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	})
+	s := start(t, hostsim.Config{}, Config{ShutdownTimeout: 1, Clusters: []Cluster{{Name: "llm", Hosts: []string{a}}}})
+	var asking sync.WaitGroup
+	for range clients {
+		asking.Go(func() {
+			if resp, err := client(t, false).Get(s.url); err == nil {
+				resp.Body.Close()
+			}
+		})
+	}
+	for range clients {
+		<-arrived
+	}
+	s.stop()
+	<-s.done
+	s.wantCounts(map[string]uint64{"log": clients, "done": clients, "delete": clients})
+	if n := s.host.Worker(0).OpenStreams(); n != 0 {
+		t.Errorf("%d streams open", n)
+	}
+	if err := s.host.Shutdown(); err != nil {
+		t.Error(err)
+	}
+	asking.Wait()
+}
+
 // One request over loopback, through the plugin on one of two workers to an upstream and back, a connection per client.
 func BenchmarkRequest(b *testing.B) {
 	upstream := backend(b, "a", nil)

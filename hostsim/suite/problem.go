@@ -49,11 +49,15 @@ func inOrder(list []Problem) {
 // Invalid is every mistake of one suite, in the order of the text. It unwraps to ErrInvalid.
 type Invalid struct{ Problems []Problem }
 
-// Error has one line a mistake.
+// Error has one line a mistake, 100 of them at most.
 func (e *Invalid) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
+	const most = 100
+	var lines []string
+	for _, p := range e.Problems[:min(len(e.Problems), most)] {
+		lines = append(lines, p.String())
+	}
+	if more := len(e.Problems) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -41,7 +41,8 @@ func (p *plugin) setBack() bool {
 	if s == nil || p.host.Restore(s.snapshot) != nil {
 		return false
 	}
-	p.log, p.unasked, p.crashes = p.log[:s.mark.log], p.unasked[:s.mark.unasked], nil
+	p.unasked, p.crashes = p.unasked[:s.mark.unasked], nil
+	p.forget(s.mark.log)
 	p.calls = nil
 	for _, c := range s.calls {
 		p.calls = append(p.calls, &c)

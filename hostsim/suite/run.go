@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"time"
@@ -139,7 +138,7 @@ func (r *run) module(s *settings) ([]byte, error) {
 	if wasm, ok := r.modules[path]; ok {
 		return wasm, nil
 	}
-	wasm, err := os.ReadFile(path)
+	wasm, err := ReadFile(path, MaxModule)
 	if err == nil && !hasMagic(wasm) {
 		err = fmt.Errorf("%s: not a WebAssembly module", path)
 	}

@@ -135,7 +135,7 @@ func (d *decoder) readFile(v value, into *[]byte) {
 	if d.name(v, &path); path == "" {
 		return
 	}
-	text, err := os.ReadFile(beside(d.file, path))
+	text, err := ReadFile(beside(d.file, path), MaxModule)
 	if err != nil {
 		d.fail(v.place, "%s", reason(err))
 		return

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -52,7 +51,7 @@ const MaxSize = 8 << 20
 
 // Load reads the suite at path. The error is an *Invalid, or that of reading the file.
 func Load(path string) (*Suite, error) {
-	text, err := os.ReadFile(path)
+	text, err := ReadFile(path, MaxSize)
 	if err != nil {
 		return nil, err
 	}

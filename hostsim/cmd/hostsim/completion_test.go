@@ -49,3 +49,32 @@ func TestCommandsHaveExamples(t *testing.T) {
 		}
 	}
 }
+
+func TestCompletionRefusesWhatIsNoShell(t *testing.T) {
+	for want, args := range map[string][]string{
+		"completion knows no shell \"tcsh\": choose one of bash, fish, powershell, zsh": {"completion", "tcsh"},
+		"bash takes flags only, not 1 arguments": {"completion", "bash", "x"},
+	} {
+		code, stdout, stderr := command(args...)
+		if code != exitUsage || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit %d, %q, %q", args, code, stdout, stderr)
+		}
+	}
+	if code, stdout, _ := command("completion"); code != 0 || !strings.Contains(stdout, "zsh") {
+		t.Errorf("without a shell: exit %d, %q", code, stdout)
+	}
+}
+
+// A file without end is refused, whichever flag names it.
+func TestFilesWithoutEnd(t *testing.T) {
+	for _, args := range [][]string{
+		{"inspect", "/dev/zero"},
+		{"run", "/dev/zero"},
+		{"serve", "--upstream", "a=127.0.0.1:1", "--wasm", "/dev/null", "--config", "/dev/zero"},
+	} {
+		code, _, stderr := command(args...)
+		if code != exitFailed || !strings.Contains(stderr, "/dev/zero: larger than ") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: exit %d, %q", args, code, stderr)
+		}
+	}
+}

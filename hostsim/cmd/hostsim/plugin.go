@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/suite"
 )
 
 // reloadBackoff is how soon a crashed worker is back: what every example configuration of Envoy asks for.
@@ -33,7 +34,7 @@ func profileFlag(name string) (hostsim.Profile, error) {
 
 // readWasm reads a module; the error says how to get one.
 func readWasm(path string) ([]byte, error) {
-	wasm, err := os.ReadFile(path)
+	wasm, err := suite.ReadFile(path, suite.MaxModule)
 	if errors.Is(err, os.ErrNotExist) {
 		if filepath.Base(path) == "pinwheel.wasm" {
 			return nil, fmt.Errorf("%w: build it by `make wasm`, or name another plugin", err)
@@ -59,7 +60,7 @@ func readConfig(flag string) ([]byte, error) {
 	if text := strings.TrimSpace(flag); text == "" || text[0] == '{' {
 		return []byte(text), nil
 	}
-	return os.ReadFile(flag)
+	return suite.ReadFile(flag, suite.MaxSize)
 }
 
 // startPlugin starts a host on the machine's own clock. What the plugin logs at level or

@@ -27,6 +27,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	strictCompletion(root) // which takes stdout as it is
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -74,6 +75,27 @@ Exit codes: 0 done, 1 a check failed or the work could not be done, 2 a mistake 
 		root.AddCommand(completeFlags(cmd))
 	}
 	return root
+}
+
+// strictCompletion gives Cobra's own commands the usage errors of the others.
+func strictCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	completion, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		panic(err) // it has just been added
+	}
+	var shells []string
+	for _, shell := range completion.Commands() {
+		shell.Args = exactArgs(0, "flags only")
+		shells = append(shells, shell.Name())
+	}
+	completion.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usagef("completion knows no shell %q: choose one of %s", args[0], strings.Join(shells, ", "))
+		}
+		return cmd.Help()
+	}
+	completion.Args = cobra.ArbitraryArgs
 }
 
 // exactArgs is cobra's check of the number of arguments, as a usage error.

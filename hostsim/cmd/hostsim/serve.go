@@ -42,7 +42,7 @@ has answered, and then the cluster's hosts round robin. A request whose Host hea
 cluster, any other to the first. Without --wasm there is no plugin and all goes round robin. The plugin's own
 requests, HTTP and gRPC, go to the cluster that they name.
 
-It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 seconds at most.`,
+It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 seconds at most; on a second one at once.`,
 		Example: `  # Pinwheel before three simulated model servers, on 127.0.0.1:8080
   hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3
 
@@ -204,6 +204,9 @@ func listen(address string) (net.Listener, error) {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%w: stop what listens there, or choose another port, such as --listen 127.0.0.1:8081 "+
 			"(make serve LISTEN=127.0.0.1:8081)", err)
+	}
+	if wrong := (*net.AddrError)(nil); errors.As(err, &wrong) {
+		return nil, usagef("--listen: %w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
