@@ -35,10 +35,7 @@ type Access struct {
 
 // String is a line such as "worker 1 env.proxy_set_shared_data (write data users): CAS_MISMATCH".
 func (a Access) String() string {
-	who := fmt.Sprint("worker ", a.Worker)
-	if a.Worker == MainThread {
-		who = "main thread"
-	}
+	who := ThreadName(a.Worker)
 	if a.Kind == AccessOwn {
 		return fmt.Sprintf("%s %s: %v", who, a.Call, a.Status)
 	}
@@ -61,9 +58,9 @@ func (a Access) Conflicts(b Access) bool {
 // touch says what a call touches, before it runs.
 type touch func(v *vm, args []uint64) (kind AccessKind, on string)
 
-// touches lists the functions that touch what workers share. All queues count as one thing, for a message also changes what
-// its listener finds in Worker.RunDue. Requests to upstreams count as touching one thing, for what
-// answers them (Config.HTTPCall) may depend on their order; so do foreign functions.
+// touches lists the functions that touch what workers share. All queues count as one thing, for a message also changes
+// what its listener finds in Worker.RunDue. So do all requests to upstreams, for what answers them (Config.HTTPCall) may
+// depend on their order, and foreign functions with them.
 var touches = map[string]touch{
 	"proxy_get_shared_data": touchData(AccessRead),
 	"proxy_set_shared_data": touchData(AccessWrite),

@@ -33,15 +33,15 @@ type CheckReport struct {
 // the recorded arguments, and answers each host call as recorded, the time and random numbers among them. No gateway, no
 // worker and no clock is needed. The error is a *Difference (which wraps ErrDifference) at the first callback result or
 // host call that is not as recorded; it wraps ErrRecording when the recording cannot be read to its end, and ErrABI when
-// the module cannot run at all. The report counts what was equal up to there; it is nil only before the first line.
+// the module cannot run at all. The report, which is never nil, counts what was equal up to there.
 //
 // The very module that was recorded must also read the clock and random numbers at the same points and leave every memory
 // behind as it was. Another build is compared by what it does as a plugin: callback results, and its host calls in order
 // with their arguments; its runtime's own WASI calls, save writing, may differ.
 //
-// Each virtual machine's sequence counts for itself, in whatever order those of others lie between. A ctx with a
-// deadline also ends a module that loops for ever, at several times the cost. Memory is that of the virtual machines that live at one time;
-// the recording is streamed.
+// Each virtual machine's sequence counts for itself, in whatever order those of others lie between. A ctx with a deadline
+// also ends a module that loops for ever, at several times the cost. Memory is that of the virtual machines that live at
+// one time; the recording is streamed.
 func Check(ctx context.Context, wasm []byte, recording io.Reader) (*CheckReport, error) {
 	c := &checker{ctx: ctx, wasm: wasm, in: newRecordingReader(recording), report: &CheckReport{SameModule: true}}
 	sum := sha256.Sum256(wasm)

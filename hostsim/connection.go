@@ -94,8 +94,8 @@ func (w *Worker) NewConnection() *Connection {
 }
 
 // Open tells the plugin of the connection. A plugin that stops here puts off the upstream connection, and with it the
-// reading of the client's data, until it resumes: the TCP proxy reads nothing before. The error wraps ErrTrap when the plugin crashed in this
-// call, which closes the connection, or is ErrOrder.
+// reading of the client's data, until it resumes: the TCP proxy reads nothing before. The error wraps ErrTrap when the
+// plugin crashed in this call, which closes the connection, or is ErrOrder.
 func (c *Connection) Open() (ConnectionStep, error) {
 	return c.step(&c.down, !c.opened, func() error {
 		c.opened = true

@@ -31,13 +31,7 @@ func (d *Difference) Error() string {
 
 // Where names the virtual machine and the callback.
 func (d *Difference) Where() string {
-	s := fmt.Sprintf(" (worker %d", d.Worker)
-	switch d.Worker {
-	case MainThread:
-		s = " (main thread"
-	case Canary:
-		s = " (canary"
-	}
+	s := " (" + ThreadName(d.Worker)
 	if d.Generation > 0 {
 		s += fmt.Sprintf(", restart %d", d.Generation)
 	}

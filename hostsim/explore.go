@@ -76,20 +76,21 @@ func (e *ScheduleError) Error() string {
 func (e *ScheduleError) Unwrap() error { return e.Err }
 
 // Explore runs a scenario under every interleaving of its steps that could end differently, and checks each end. Before
-// each schedule it sets the host back to the state in which it was called, which must have no open streams (ErrSnapshot).
-// It returns nil when all interleavings have passed, with the host set back once more: what Check says then holds of
-// every one. Else it stops at the first that fails and returns a *ScheduleError, with the host as that schedule left it; or ErrUnexplored where a limit was
-// reached, or ErrNotRepeatable.
+// each schedule it sets the host back to the state in which it was called, which must have no open streams
+// (ErrSnapshot). It returns nil when all interleavings have passed, with the host set back once more: what Check says
+// then holds of every one. Else it stops at the first that fails and returns a *ScheduleError, with the host as that
+// schedule left it; or ErrUnexplored where a limit was reached, or ErrNotRepeatable.
 //
-// Two interleavings are equal when one becomes the other by exchanging neighbouring steps of different workers that do not
-// conflict (Access.Conflicts): such an exchange changes no answer of a host call and no final state, so one of each class
-// is enough (Godefroid, Partial-Order Methods for the Verification of Concurrent Systems, LNCS 1032, 1996). Explore finds
-// one of each by dynamic partial-order reduction (Flanagan and Godefroid, POPL 2005) in the form that has been proven to
-// go together with sleep sets (Abdulla, Aronis, Jonsson and Sagonas, POPL 2014, algorithm 1: source sets). Some things do depend on the order of steps that do
-// not conflict, and neither plugin nor check may look at them: the order of log entries of different workers, which of two
-// writes to different keys has the higher number (cas), and counts of a Fault that is not of one worker alone. Time stands
-// still. The cost is one run, some 100 microseconds and what it takes to
-// compare and copy the memory of each virtual machine that took part, for each schedule.
+// Two interleavings are equal when one becomes the other by exchanging neighbouring steps of different workers that do
+// not conflict (Access.Conflicts): such an exchange changes no answer of a host call and no final state, so one of each
+// class is enough (Godefroid, Partial-Order Methods for the Verification of Concurrent Systems, LNCS 1032, 1996).
+// Explore finds one of each by dynamic partial-order reduction (Flanagan and Godefroid, POPL 2005) in the form that has
+// been proven to go together with sleep sets (Abdulla, Aronis, Jonsson and Sagonas, POPL 2014, algorithm 1: source
+// sets). Some things do depend on the order of steps that do not conflict, and neither plugin nor check may look at
+// them: the order of log entries of different workers, which of two writes to different keys has the higher number
+// (cas), and counts of a Fault that is not of one worker alone. Time stands still. The cost is one run, some 100
+// microseconds and what it takes to compare and copy the memory of each virtual machine that took part, for each
+// schedule.
 func (h *Host) Explore(x Exploration) (Explored, error) {
 	start, err := h.Snapshot()
 	if err != nil {

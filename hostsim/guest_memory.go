@@ -26,12 +26,12 @@ func (v *vm) putU64(ptr uint64, value uint64) bool {
 	return v.mem.WriteUint64Le(uint32(ptr), value)
 }
 
-// putBytes writes where the module has made room.
-func (v *vm) putBytes(ptr uint64, data []byte) bool {
+// putBytes writes where the module has made room, or nowhere.
+func (v *vm) putBytes(ptr uint64, data []byte) {
 	if v.rec != nil {
 		v.rec.wroteBytes(ptr, data)
 	}
-	return v.mem.Write(uint32(ptr), data)
+	v.mem.Write(uint32(ptr), data)
 }
 
 // alloc asks the module for size bytes. A trap in there is a trap of the callback around it.

@@ -93,7 +93,7 @@ func (h *Host) start() error {
 	}
 	for _, w := range h.threads() {
 		if err := w.boot(); err != nil {
-			return fmt.Errorf("worker %d: %w", w.index, err)
+			return fmt.Errorf("%s: %w", ThreadName(w.index), err)
 		}
 	}
 	return nil
@@ -172,7 +172,7 @@ func (h *Host) reconfigure(pluginConfig []byte) error {
 		w.mu.Lock()
 		if w.vm.dead == nil {
 			if err := w.vm.addRoot(pluginConfig); err != nil {
-				errs = append(errs, fmt.Errorf("worker %d: %w", w.index, err))
+				errs = append(errs, fmt.Errorf("%s: %w", ThreadName(w.index), err))
 			}
 		}
 		w.mu.Unlock()

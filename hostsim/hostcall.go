@@ -58,10 +58,11 @@ func newBinding(im *Import, index int, p *Profile) *binding {
 	return b
 }
 
-// OnHostCall installs a function that is asked before each call of a host function that returns a status, such as
+// OnHostCall installs a function that is asked before each call of a host function that answers the module, such as
 // env.proxy_get_shared_data, on the worker's goroutine. If instead is true the call does nothing and answers that status:
-// a fault of the gateway, or with StatusOK an answer that was never written. Nil removes it. It is for faults that depend
-// on what a test sees; InjectFaults takes the others as data, and comes first.
+// a fault of the gateway, or with StatusOK an answer that was never written. A WASI function takes it as its errno. Nil
+// removes the function. It is for faults that depend on what a test sees; InjectFaults takes the others as data, and comes
+// first.
 func (h *Host) OnHostCall(f func(worker int, name string) (answer Status, instead bool)) {
 	if f == nil {
 		h.callHook.Store(nil)

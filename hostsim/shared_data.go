@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// SharedData is the key-value store that all virtual machines of a process share, a namespace per vm_id, and their shared
-// queues (see SharedQueue). The store has Envoy's rules: one counter numbers every write of the whole process and skips 0; a write to a key that exists fails with
-// StatusCASMismatch when its cas is neither 0 nor the key's number; a write to an absent key always succeeds, whatever
-// its cas; nothing is ever deleted. Safe for concurrent use. Source: proxy-wasm-cpp-host, src/shared_data.cc.
+// SharedData is the key-value store that all virtual machines of a process share, a namespace per vm_id, and their
+// shared queues (see SharedQueue). The store has Envoy's rules: one counter numbers every write of the whole process
+// and skips 0; a write to a key that exists fails with StatusCASMismatch when its cas is neither 0 nor the key's
+// number; a write to an absent key always succeeds, whatever its cas; nothing is ever deleted. Safe for concurrent use.
+// Source: proxy-wasm-cpp-host, src/shared_data.cc.
 type SharedData struct {
 	mu     sync.Mutex
 	spaces map[string]*SharedSpace

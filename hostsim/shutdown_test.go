@@ -11,7 +11,7 @@ import (
 func said(h *Host, begin int) string {
 	var lines []string
 	for _, e := range h.Logs()[begin:] {
-		lines = append(lines, threadName(e.Worker)+": "+e.Message)
+		lines = append(lines, onThread(e.Worker)+": "+e.Message)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -34,8 +34,9 @@ type workerSnapshot struct {
 	mail       mailSnapshot
 }
 
-// Snapshot takes one. It returns an error that wraps ErrSnapshot while a stream, a connection or a gRPC call is under way,
-// for its other side is the caller's, and for a host that is recorded, whose lines cannot be taken back. Not to be called while anything else uses the host.
+// Snapshot takes one. It returns an error that wraps ErrSnapshot while a stream, a connection or a gRPC call is under
+// way, for its other side is the caller's, and for a host that is recorded, whose lines cannot be taken back. Not to be
+// called while anything else uses the host.
 func (h *Host) Snapshot() (*Snapshot, error) {
 	h.reconfiguring.Lock()
 	defer h.reconfiguring.Unlock()
@@ -50,7 +51,7 @@ func (h *Host) Snapshot() (*Snapshot, error) {
 	for _, w := range h.threads() {
 		each, err := w.snapshot()
 		if err != nil {
-			return nil, fmt.Errorf("%w: worker %d: %w", ErrSnapshot, w.index, err)
+			return nil, fmt.Errorf("%w: %s: %w", ErrSnapshot, ThreadName(w.index), err)
 		}
 		s.workers = append(s.workers, each)
 	}
@@ -70,7 +71,7 @@ func (h *Host) Restore(s *Snapshot) error {
 	}
 	for i, w := range h.threads() {
 		if err := w.restore(&s.workers[i]); err != nil {
-			return fmt.Errorf("%w: worker %d: %w", ErrSnapshot, w.index, err)
+			return fmt.Errorf("%w: %s: %w", ErrSnapshot, ThreadName(w.index), err)
 		}
 	}
 	h.shared.restore(s.space)

@@ -135,6 +135,19 @@ func TestABIMarkerAndAllocatorAreRequired(t *testing.T) {
 	if _, err := New(context.Background(), Config{}); !errors.Is(err, ErrConfig) {
 		t.Errorf("empty: %v", err)
 	}
+	for name, value := range map[string]string{"": "v", "A=B": "v", "A\x00": "v", "A": "v\x00"} {
+		if _, err := New(context.Background(), Config{Wasm: minimal().bytes(), Env: map[string]string{name: value}}); !errors.Is(err, ErrConfig) {
+			t.Errorf("Env %q=%q: %v", name, value, err)
+		}
+	}
+}
+
+func TestThreadName(t *testing.T) {
+	for index, want := range map[int]string{MainThread: "main thread", Canary: "canary", 0: "worker 0", 255: "worker 255"} {
+		if got := ThreadName(index); got != want {
+			t.Errorf("%d is %q, want %q", index, got, want)
+		}
+	}
 }
 
 // While a module starts, proxy_log is legal and any other env function traps.

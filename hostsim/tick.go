@@ -37,10 +37,10 @@ func (h *Host) Advance(d time.Duration) {
 	clock.Advance(end - clock.Monotonic())
 }
 
-// RunDue runs what is due on this worker now, on its own: answers to call-outs, and a tick. It returns whether there was
-// anything; of more than MaxEvents that it causes it leaves the others (see Overruns). A gateway's threads do the same each for itself; Host.Advance runs all of them, in a fixed order. In a
-// Scenario it is the way to have a tick meet what other workers do: move the clock by VirtualClock.Advance, which runs
-// nothing, before.
+// RunDue runs what is due on this worker now, on its own: answers to call-outs, and a tick. It returns whether there
+// was anything; of more than MaxEvents that it causes it leaves the others (see Overruns). A gateway's threads do the
+// same each for itself; Host.Advance runs all of them, in a fixed order. In a Scenario it is the way to have a tick
+// meet what other workers do: move the clock by VirtualClock.Advance, which runs nothing, before.
 func (w *Worker) RunDue() bool {
 	now := w.host.clock.Monotonic()
 	bound := w.host.eventBound(w)

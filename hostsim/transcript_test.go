@@ -25,8 +25,9 @@ import (
 //
 // Commands: request, response [end] [name=value ...] with the usual pseudo headers; request-body, response-body [end]
 // text; request-trailers, response-trailers [name=value ...]; ready; end normal|client|upstream|timeout; stream, which
-// begins another one; first, which goes back to the one before; advance DURATION; answer reset, or answer STATUS TEXT, to the oldest HTTP call; grpc STATUS TEXT, to
-// the oldest gRPC call; reconfigure SCRIPTLINE; drain; crashed, which tells what the worker died of.
+// begins another one; first, which goes back to the one before; advance DURATION; answer reset, or answer STATUS TEXT,
+// to the oldest HTTP call; grpc STATUS TEXT, to the oldest gRPC call; reconfigure SCRIPTLINE; drain; crashed, which
+// tells what the worker died of.
 
 // TestConformance runs every case of testdata/conformance.
 func TestConformance(t *testing.T) {

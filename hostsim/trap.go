@@ -31,7 +31,7 @@ type TrapError struct {
 
 // Error is one line for the reason and one for each function of the stack.
 func (e *TrapError) Error() string {
-	text := fmt.Sprintf("%v in %s %s: %s", ErrTrap, e.Export, threadName(e.Worker), e.Reason)
+	text := fmt.Sprintf("%v in %s %s: %s", ErrTrap, e.Export, onThread(e.Worker), e.Reason)
 	for _, frame := range e.Stack {
 		text += "\n\tin " + frame
 	}
@@ -47,7 +47,7 @@ func (e *TrapError) Unwrap() []error {
 	return out
 }
 
-func threadName(worker int) string {
+func onThread(worker int) string {
 	switch worker {
 	case MainThread:
 		return "on the main thread"

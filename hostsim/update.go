@@ -55,7 +55,7 @@ func (h *Host) Update(ctx context.Context, u Update) error {
 	var errs []error
 	for _, w := range h.threads() {
 		if err := w.renew(); err != nil {
-			errs = append(errs, fmt.Errorf("worker %d: %w", w.index, err))
+			errs = append(errs, fmt.Errorf("%s: %w", ThreadName(w.index), err))
 		}
 	}
 	old.supersede()

@@ -30,47 +30,57 @@ type guestContext struct {
 func (c *guestContext) isRoot() bool { return c == &c.root.guestContext }
 
 // vm is one instance of the module. Its worker's lock guards it.
+//
+//  1. current is the context of the callback that runs, nil between callbacks; effective takes its place in host calls, from
+//     proxy_set_effective_context to the end of the callback.
+//  2. When dead is set, mod is nil, pending is empty and nothing is called any more.
+//  3. In phaseRun no start function and no allocator runs.
 type vm struct {
 	host    *Host
 	program *program
 	worker  int
 	ctx     *vmContext
 	timed   *vmContext // of the call that runs, with Config.CallTimeout
-	mod     api.Module
-	mem     api.Memory
-	// globals are the module's own that change.
-	globals []api.MutableGlobal
 	rng     *rand.ChaCha8
 
+	// The instance. mod is nil before it is there and after its end.
+	mod     api.Module
+	mem     api.Memory
+	globals []api.MutableGlobal // the module's own that change
 	callbacks
-	allocator *export
-	all       []*export
+	allocator  *export
+	all        []*export
+	lastMemory uint64 // of mem, once it has gone
 
+	// What the module has made itself.
+	contexts map[uint32]*guestContext
+	nextID   uint32
+	roots    []*root    // the last one is in force
+	lastCall [3]uint32  // id of the last call-out, by calloutKind; 0 before the first
+	stats    [3][]*stat // by metric type, in order of definition
+	lastMono time.Duration
+
+	// The call that runs.
 	phase     phase
-	lastMono  time.Duration
-	contexts  map[uint32]*guestContext
-	nextID    uint32
 	current   *guestContext
 	effective *guestContext
-	roots     []*root // the last one is in force
 	pending   []action
-	lastCall  [3]uint32  // id of the last call-out, by calloutKind; 0 before the first
-	callData  []byte     // the argument of proxy_on_foreign_function, during it
-	stopped   bool       // a local reply overrides the answer of the callback that sent it
-	stats     [3][]*stat // by metric type, in order of definition
+	callData  []byte    // the argument of proxy_on_foreign_function, during it
+	stopped   bool      // a local reply overrides the answer of the callback that sent it
+	reentered int       // calls to an export that runs already, under way
+	starved   *faultSet // while it is in force, the memory does not grow
+	refused   error     // why the memory last did not grow
 
+	dead   error
+	diedAt time.Duration // monotonic
+
+	// Who watches.
 	hostCalls     []uint64 // by binding
 	unimplemented []uint64
 	answers       []answerCounts // by binding
-	starved       *faultSet      // while it is in force, the memory does not grow
-	refused       error          // why the memory last did not grow
-	reentered     int            // calls to an export that runs already, under way
-	dead          error
-	diedAt        time.Duration // monotonic
-	lastMemory    uint64
-	rec           *vmRecord   // nil unless recorded
-	played        *checkVM    // nil but in Check
-	at            *vmSnapshot // what memory and globals are equal to, or nil
+	rec           *vmRecord      // nil unless recorded
+	played        *checkVM       // nil but in Check
+	at            *vmSnapshot    // what memory and globals are equal to, or nil
 }
 
 // newVM instantiates the module and runs its start functions. generation tells instances of one worker apart, so that

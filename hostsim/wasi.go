@@ -87,7 +87,8 @@ var wasiFuncs = []hostFunc{
 	{name: "path_create_directory", params: "fd path*", call: wasiErrno(errnoNotsup)},
 	{name: "path_filestat_get", params: "fd flags path* stat=", call: wasiErrno(errnoNotsup)},
 	{name: "path_filestat_set_times", params: "fd flags path* accessed64 modified64 which", call: wasiErrno(errnoNotsup)},
-	// This one and path_symlink have a parameter less than WASI says: a module that imports them as they should be does not load.
+	// This one and path_symlink have a parameter less than WASI says: a module that imports them as they should be does
+	// not load.
 	{name: "path_link", params: "fd flags old* new_fd new!", call: wasiErrno(errnoNotsup)},
 	{name: "path_readlink", params: "fd path* buffer! length used=", call: wasiZero(5, 4, errnoNotsup)},
 	{name: "path_remove_directory", params: "fd path*", call: wasiErrno(errnoNotsup)},

@@ -1,6 +1,7 @@
 package hostsim
 
 import (
+	"strconv"
 	"sync"
 	"time"
 )
@@ -21,6 +22,17 @@ type Worker struct {
 	shut       bool          // Shutdown has been here
 	reloadAt   time.Duration // monotonic; no further attempt at a reload before it
 	past       Counters      // of virtual machines that are gone
+}
+
+// ThreadName is how messages call a virtual machine by its index: "main thread", "canary", or "worker 0" and so on.
+func ThreadName(index int) string {
+	switch index {
+	case MainThread:
+		return "main thread"
+	case Canary:
+		return "canary"
+	}
+	return "worker " + strconv.Itoa(index)
 }
 
 // Index is the worker's number, or MainThread.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -28,14 +27,6 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// fenced returns a page's fenced blocks of one language, as one text.
-func fenced(page, language string) (text string) {
-	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page, -1) {
-		text += m[1]
-	}
-	return text
 }
 
 // freePort is one that nobody listens on, for the moment.
@@ -118,7 +109,7 @@ func shell(t *testing.T, page, dir string) string {
 func shows(t *testing.T, page, out string) {
 	t.Helper()
 	rest := out
-	lines := strings.Split(strings.TrimSpace(fenced(page, "text")), "\n")
+	lines := strings.Split(strings.TrimSpace(strings.Join(envoytest.Blocks(page, "text"), "")), "\n")
 	if len(lines) < 3 {
 		t.Errorf("the page shows %q", lines)
 	}
@@ -148,7 +139,7 @@ func TestHostsimsReadme(t *testing.T) {
 		t.Fatalf("%v (`make others` builds it)", err)
 	}
 	shows(t, page, shell(t, page, dir))
-	if suite := fenced(page, "yaml"); suite != read(t, "assemblyscript/gate.yaml") {
+	if suite := strings.Join(envoytest.Blocks(page, "yaml"), ""); suite != read(t, "assemblyscript/gate.yaml") {
 		t.Errorf("the page's suite is not gate.yaml:\n%s", suite)
 	}
 }
@@ -157,13 +148,13 @@ func TestHostsimsReadme(t *testing.T) {
 func TestReadmesShowTests(t *testing.T) {
 	tests := read(t, "assemblyscript/gate_test.go") + read(t, "rust/quota_test.go")
 	for _, name := range []string{"README.md", "../../hostsim/README.md", "../../docs/hostsim-races.md"} {
-		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, name), -1)
+		blocks := envoytest.Blocks(read(t, name), "go")
 		if len(blocks) == 0 {
 			t.Errorf("%s shows no Go", name)
 		}
 		for _, b := range blocks {
-			if !strings.Contains(tests, b[1]) {
-				t.Errorf("%s shows Go that is in no test:\n%s", name, b[1])
+			if !strings.Contains(tests, b) {
+				t.Errorf("%s shows Go that is in no test:\n%s", name, b)
 			}
 		}
 	}

@@ -6,73 +6,22 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
 const root = "../.."
 
 // TestMain plays curl when the README's commands call it, for a machine need not have it.
 func TestMain(m *testing.M) {
-	if os.Getenv("QUICKSTART_CURL") != "" {
-		if err := curl(os.Args[1:], os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	envoytest.ActAsCurl()
 	os.Exit(m.Run())
-}
-
-// curl knows the options that the README uses, and refuses others.
-func curl(args []string, stdout io.Writer) error {
-	method, url, body := "", "", ""
-	headers := http.Header{}
-	value := func(i int) string {
-		if i+1 < len(args) {
-			return args[i+1]
-		}
-		return ""
-	}
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case a == "-s":
-		case a == "-X":
-			method = value(i)
-			i++
-		case a == "-d":
-			body = value(i)
-			i++
-		case a == "-H":
-			name, v, _ := strings.Cut(value(i), ":")
-			headers.Add(name, strings.TrimSpace(v))
-			i++
-		case strings.HasPrefix(a, "-") || url != "":
-			return fmt.Errorf("curl %q: not an option that this test knows", a)
-		default:
-			url = "http://" + a
-		}
-	}
-	if method == "" && body != "" {
-		method = http.MethodPost
-	}
-	r, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header = headers
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	_, err = io.Copy(stdout, resp.Body)
-	return err
 }
 
 // read returns a file of the repository.
@@ -83,15 +32,6 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// fenced returns the README's fenced blocks of one language, in order.
-func fenced(readme, language string) []string {
-	var out []string
-	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(readme, -1) {
-		out = append(out, m[1])
-	}
-	return out
 }
 
 var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
@@ -147,34 +87,27 @@ func serve(t *testing.T) string {
 // The README's commands, one after another in one shell, print what the README shows, addresses aside.
 func TestReadme(t *testing.T) {
 	readme := read(t, "examples/quickstart/README.md")
-	commands, shown := fenced(readme, "sh"), fenced(readme, "text")
+	commands, shown := envoytest.Blocks(readme, "sh"), envoytest.Blocks(readme, "text")
 	if len(commands) == 0 || len(commands) != len(shown) {
 		t.Fatalf("%d blocks of commands and %d of what they print", len(commands), len(shown))
 	}
-	for _, c := range fenced(readme, "console") {
+	for _, c := range envoytest.Blocks(readme, "console") {
 		target, ok := strings.CutPrefix(strings.TrimSpace(c), "$ make ")
 		if !ok || !strings.Contains(read(t, "Makefile"), "\n"+target+": ") {
 			t.Errorf("the Makefile cannot do %q", c)
 		}
 	}
 	address := serve(t)
-	bin := t.TempDir()
-	self, err := os.Executable()
+	path, err := envoytest.PathWithCurl(t.TempDir())
 	if err != nil {
-		t.Fatal(err)
-	}
-	shim := fmt.Sprintf("#!/bin/sh\nQUICKSTART_CURL=1 exec '%s' \"$@\"\n", self)
-	if err := os.WriteFile(filepath.Join(bin, "curl"), []byte(shim), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	script := strings.ReplaceAll(strings.Join(commands, ""), "127.0.0.1:8080", address)
-	cmd := exec.Command("bash", "-eu", "-c", script)
-	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-	got, err := cmd.CombinedOutput()
+	got, err := envoytest.RunScript(t.Context(), ".", script, "PATH="+path)
 	if err != nil {
 		t.Errorf("%v\n%s", err, got)
 	}
-	if got, want := numbered(string(got)), numbered(strings.Join(shown, "")); got != want {
+	if got, want := numbered(got), numbered(strings.Join(shown, "")); got != want {
 		t.Errorf("printed:\n%s\nshown:\n%s", got, want)
 	}
 }

@@ -114,7 +114,7 @@ func (h *Host) finish() {
 		const last = 50
 		logs := h.Logs()
 		for _, e := range logs[max(0, len(logs)-last):] {
-			h.t.Logf("worker %d %s: %s", e.Worker, e.Level, e.Message)
+			h.t.Logf("%s %s: %s", hostsim.ThreadName(e.Worker), e.Level, e.Message)
 		}
 	}
 	if err := h.Close(); err != nil {

@@ -3,6 +3,8 @@ package suite
 import (
 	"slices"
 	"strings"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
 )
 
 // callout is an expectation about a request that the plugin itself makes.
@@ -107,7 +109,7 @@ func (c *callout) String() string {
 		s += "\n  body " + c.body.String()
 	}
 	if c.worker != nil {
-		s += "\n  from " + threadName(*c.worker)
+		s += "\n  from " + hostsim.ThreadName(*c.worker)
 	}
 	return s
 }

@@ -84,7 +84,7 @@ func (l *logLine) holds(e hostsim.LogEntry) bool {
 func (l *logLine) String() string {
 	s := ""
 	if l.worker != nil {
-		s = threadName(*l.worker) + " "
+		s = hostsim.ThreadName(*l.worker) + " "
 	}
 	if l.level != nil {
 		s += l.level.String() + ": "
@@ -94,7 +94,7 @@ func (l *logLine) String() string {
 
 // entryText is how reports show an entry of the log.
 func entryText(e hostsim.LogEntry) string {
-	return threadName(e.Worker) + " " + e.Level.String() + ": " + strings.TrimSpace(e.Message)
+	return hostsim.ThreadName(e.Worker) + " " + e.Level.String() + ": " + strings.TrimSpace(e.Message)
 }
 
 func (a *attempt) checkLog(e *expectation) {

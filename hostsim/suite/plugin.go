@@ -1,10 +1,6 @@
 package suite
 
-import (
-	"strconv"
-
-	"github.com/pinwheel-proxy/pinwheel/hostsim"
-)
+import "github.com/pinwheel-proxy/pinwheel/hostsim"
 
 // plugin is a running plugin with what it has logged and which requests it has made. A suite runs on one goroutine, and so
 // does all that the plugin does.
@@ -65,15 +61,4 @@ func (p *plugin) newCrash() (crash error) {
 		look(p.host.Worker(i))
 	}
 	return crash
-}
-
-// threadName is how messages call a virtual machine.
-func threadName(worker int) string {
-	switch worker {
-	case hostsim.MainThread:
-		return "main thread"
-	case hostsim.Canary:
-		return "canary"
-	}
-	return "worker " + strconv.Itoa(worker)
 }

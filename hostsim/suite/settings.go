@@ -2,8 +2,6 @@ package suite
 
 import (
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -202,12 +200,4 @@ func (d *decoder) clusters(v value, into *map[string]*cluster) {
 		out[m.key] = c
 	}
 	*into = out
-}
-
-// nameList is for messages.
-func nameList[V any](m map[string]V) string {
-	if len(m) == 0 {
-		return "none"
-	}
-	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }

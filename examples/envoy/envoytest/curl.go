@@ -39,29 +39,34 @@ func PathWithCurl(dir string) (string, error) {
 // curl understands as much of curl's command line as the READMEs use, and
 // refuses the rest. It returns the exit code.
 func curl(args []string, out, errs io.Writer) int {
-	method, url, showHeader, failOnStatus := http.MethodGet, "", false, false
+	method, url, body, showHeader, failOnStatus := "", "", "", false, false
 	header := http.Header{}
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
-		case (a == "-X" || a == "-H") && i+1 < len(args):
+		case a == "-X" && i+1 < len(args):
 			i++
-			if a == "-X" {
-				method = args[i]
-				continue
-			}
+			method = args[i]
+		case a == "-d" && i+1 < len(args):
+			i++
+			body = args[i]
+		case a == "-H" && i+1 < len(args):
+			i++
 			name, value, _ := strings.Cut(args[i], ":")
 			header.Add(name, strings.TrimSpace(value))
 		case strings.HasPrefix(a, "-") && strings.Trim(a, "-sif") == "":
 			showHeader = showHeader || strings.Contains(a, "i")
 			failOnStatus = failOnStatus || strings.Contains(a, "f")
-		case strings.HasPrefix(a, "http://"):
-			url = a
+		case !strings.HasPrefix(a, "-") && url == "":
+			url = "http://" + strings.TrimPrefix(a, "http://")
 		default:
 			fmt.Fprintf(errs, "curl stand-in: unknown argument %q\n", a)
 			return 2
 		}
 	}
-	req, err := http.NewRequest(method, url, nil)
+	if method == "" && body != "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		return 3
 	}

@@ -3,6 +3,7 @@ package envoytest
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,7 +16,8 @@ func TestCurlStandIn(t *testing.T) {
 			w.WriteHeader(404)
 		}
 		w.Header().Set("X-Pinwheel-Reason", "placed")
-		fmt.Fprintf(w, "%s %s", r.Method, r.Header.Get("X-Session-ID"))
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s%s", r.Method, r.Header.Get("X-Session-ID"), body)
 	}))
 	defer server.Close()
 	cases := []struct {
@@ -26,7 +28,9 @@ func TestCurlStandIn(t *testing.T) {
 		{[]string{"-s", server.URL, "-H", "X-Session-ID: a"}, 0, []string{"GET a"}},
 		{[]string{"-si", server.URL}, 0, []string{"HTTP/1.1 200 OK\r\n", "x-pinwheel-reason: placed\r\n", "\r\nGET "}},
 		{[]string{"-s", "-X", "POST", server.URL}, 0, []string{"POST "}},
+		{[]string{"-s", strings.TrimPrefix(server.URL, "http://"), "-d", "{}"}, 0, []string{"POST {}"}},
 		{[]string{"-sf", server.URL + "/missing"}, 22, nil},
+		{[]string{server.URL, server.URL}, 2, []string{"unknown argument"}},
 		{[]string{"-o", server.URL}, 2, []string{`unknown argument "-o"`}},
 	}
 	for _, c := range cases {

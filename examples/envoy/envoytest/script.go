@@ -9,16 +9,18 @@ import (
 	"time"
 )
 
-var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
-
-// ShellBlocks returns the fenced blocks of a page that are marked exactly "sh".
-func ShellBlocks(page string) []string {
+// Blocks returns the fenced blocks of a page that are marked exactly with a
+// language, such as "sh", in order.
+func Blocks(page, language string) []string {
 	var blocks []string
-	for _, m := range shellBlock.FindAllStringSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```"+regexp.QuoteMeta(language)+"\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
 		blocks = append(blocks, m[1])
 	}
 	return blocks
 }
+
+// ShellBlocks returns the blocks of commands.
+func ShellBlocks(page string) []string { return Blocks(page, "sh") }
 
 // RunScript runs sh -eu on the script in dir, env coming on top of this
 // process's own, and returns what it prints. It ends everything that the script

@@ -11,6 +11,9 @@ func TestShellBlocks(t *testing.T) {
 	if got, want := ShellBlocks(page), []string{"one\n", "four\nfive\n"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if got := Blocks(page, "text"); !slices.Equal(got, []string{"three\n"}) {
+		t.Errorf("text %q", got)
+	}
 }
 
 func TestRunScript(t *testing.T) {

@@ -53,7 +53,7 @@ func TestCommandsHaveExamples(t *testing.T) {
 func TestCompletionRefusesWhatIsNoShell(t *testing.T) {
 	for want, args := range map[string][]string{
 		"completion knows no shell \"tcsh\": choose one of bash, fish, powershell, zsh": {"completion", "tcsh"},
-		"bash takes flags only, not 1 arguments": {"completion", "bash", "x"},
+		"bash takes flags only, not 1 arguments":                                        {"completion", "bash", "x"},
 	} {
 		code, stdout, stderr := command(args...)
 		if code != exitUsage || stdout != "" || !strings.Contains(stderr, want) {

@@ -76,23 +76,13 @@ func startPlugin(ctx context.Context, c hostsim.Config, level hostsim.LogLevel, 
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintf(stderr, "%s plugin on %s: %s\n", e.Level, threadName(e.Worker), printable(e.Message))
+		fmt.Fprintf(stderr, "%s plugin on %s: %s\n", e.Level, hostsim.ThreadName(e.Worker), printable(e.Message))
 	}
 	h, err := hostsim.New(ctx, c)
 	if errors.Is(err, hostsim.ErrRefused) {
 		return nil, fmt.Errorf("%w; if it gave a reason, it stands above: correct --config", err)
 	}
 	return h, err
-}
-
-func threadName(worker int) string {
-	switch worker {
-	case hostsim.MainThread:
-		return "main thread"
-	case hostsim.Canary:
-		return "canary"
-	}
-	return fmt.Sprintf("worker %d", worker)
 }
 
 // printable keeps a plugin's bytes from steering the terminal.

@@ -43,7 +43,7 @@ It exits 1 when a case fails, 2 when a suite cannot be meant as it is written.`,
   hostsim run my.yaml --json | jq '.cases[] | select(.ok | not)'`,
 		ValidArgsFunction: completeFiles("yaml", "yml"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runSuites(cmd.Context(), &f, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runSuites(cmd.Context(), &f, args, cmd.OutOrStdout())
 		},
 	}
 	flags := cmd.Flags()
@@ -98,7 +98,7 @@ func cacheDir() string {
 	return filepath.Join(dir, "hostsim")
 }
 
-func runSuites(ctx context.Context, f *runFlags, files []string, stdout, stderr io.Writer) error {
+func runSuites(ctx context.Context, f *runFlags, files []string, stdout io.Writer) error {
 	if f.printExample || f.printSchema {
 		text := suite.Example
 		if f.printSchema {

@@ -155,7 +155,7 @@ func (r *runReport) log(c *suite.Result) {
 func (r *runReport) entries(log []hostsim.LogEntry) {
 	for _, e := range log {
 		text := strings.ReplaceAll(printable(strings.TrimSpace(e.Message)), "\n", "\n          ")
-		fmt.Fprintf(r.out, "        %s %s: %s\n", threadName(e.Worker), e.Level, text)
+		fmt.Fprintf(r.out, "        %s %s: %s\n", hostsim.ThreadName(e.Worker), e.Level, text)
 	}
 }
 

@@ -4,9 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
 // A plugin as one finds it.
@@ -42,10 +43,10 @@ func TestMoveOffTinyGo(t *testing.T) {
 	write("main.go", tinyGoPlugin)
 	write("go.mod", "module example.com/plugin\n\ngo 1.26\n\nreplace github.com/pinwheel-proxy/pinwheel => "+root+"\n")
 	write("go.sum", read(t, root, "go.sum"))
-	for _, m := range fenced(page, "go") {
+	for _, m := range envoytest.Blocks(page, "go") {
 		write("plugin_test.go", m)
 	}
-	blocks := fenced(page, "sh")
+	blocks := envoytest.Blocks(page, "sh")
 	script := strings.NewReplacer("pinwheel@latest", "pinwheel@v0.0.0",
 		"go install github.com/pinwheel-proxy/pinwheel/hostsim/cmd/hostsim@latest", "go build -C "+root+" -o "+dir+"/hostsim ./hostsim/cmd/hostsim",
 	).Replace(strings.Join(blocks, ""))
@@ -72,11 +73,4 @@ func read(t *testing.T, root, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func fenced(page, language string) (blocks []string) {
-	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
-		blocks = append(blocks, m[1])
-	}
-	return blocks
 }
