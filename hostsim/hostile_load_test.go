@@ -37,7 +37,7 @@ func TestModulesThatNoGatewayLoads(t *testing.T) {
 		{"start function with a parameter", func(m *wasmModule) { m.add("_initialize", "i:") }, ErrABI,
 			"export _initialize as (i32) -> () (a gateway calls () -> ())"},
 		{"no allocator", func(m *wasmModule) { m.funcs[1].name = "other" }, ErrABI, "no export malloc or proxy_on_memory_allocate"},
-		{"no marker", func(m *wasmModule) { m.funcs[0].name = "other" }, ErrABI, "no export proxy_abi_version_0_2_1"},
+		{"no marker", func(m *wasmModule) { m.funcs[0].name = "other" }, ErrABI, "pinwheel/plugin/abi/full)"},
 		{"memory not exported", func(m *wasmModule) { m.hidden = true }, ErrABI, "no export of a memory"},
 		{"no memory", func(m *wasmModule) { m.hidden, m.memory = true, []byte{} }, ErrABI, "no export of a memory"},
 		{"too much memory", func(m *wasmModule) { m.memory = append([]byte{0}, uleb(DefaultMemoryLimitPages+1)...) }, ErrMemory,

@@ -99,7 +99,8 @@ func once(names []string) []string {
 // exportProblem says why a module with these exports is not a proxy-wasm module, or "".
 func exportProblem(names map[string]bool) string {
 	if abiOf(names) == "" {
-		return "no export proxy_abi_version_0_2_1, proxy_abi_version_0_2_0 or proxy_abi_version_0_1_0 (an official Go module exports it by //go:wasmexport)"
+		return "no export proxy_abi_version_0_2_1, proxy_abi_version_0_2_0 or proxy_abi_version_0_1_0 (official Go has it by " +
+			"//go:wasmexport, or with proxy-wasm-go-sdk by the import of github.com/pinwheel-proxy/pinwheel/plugin/abi/full)"
 	}
 	if !names["malloc"] && !names["proxy_on_memory_allocate"] {
 		return "no export malloc or proxy_on_memory_allocate"

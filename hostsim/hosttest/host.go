@@ -75,7 +75,7 @@ func New(t testing.TB, o Options) *Host {
 }
 
 // Start is New for tests of a start that must fail: it returns the plugin's refusal, and still ends the test when the
-// module is missing or an option is unknown.
+// module is missing or an option is unknown. A test that fails shows what the plugin logged.
 func Start(t testing.TB, o Options) (*Host, error) {
 	t.Helper()
 	c := hostsim.Config{Wasm: read(t, o), PluginConfig: []byte(o.Config), VMConfig: []byte(o.VMConfig), Workers: o.Workers,
@@ -92,17 +92,26 @@ func Start(t testing.TB, o Options) (*Host, error) {
 	if o.Profile != "" {
 		p, ok := hostsim.ProfileByName(o.Profile)
 		if !ok {
-			t.Fatalf("hosttest: unknown profile %q", o.Profile)
+			t.Fatalf("hosttest: unknown profile %q; allowed: %s", o.Profile, profileNames())
 		}
 		c.Profile = p
 	}
 	if o.Adjust != nil {
 		o.Adjust(&c)
 	}
+	var log startLog
+	c.Log = log.before(c.Log)
 	host, err := hostsim.New(context.Background(), c)
+	log.over.Store(true)
 	if err != nil {
+		t.Cleanup(func() {
+			if t.Failed() {
+				show(t, log.entries)
+			}
+		})
 		return nil, err
 	}
+	log.entries = nil
 	h := &Host{Host: host, t: t, options: o}
 	t.Cleanup(h.finish)
 	return h, nil
@@ -111,15 +120,20 @@ func Start(t testing.TB, o Options) (*Host, error) {
 // finish frees the host and shows its last log lines when the test has failed.
 func (h *Host) finish() {
 	if h.t.Failed() {
-		const last = 50
-		logs := h.Logs()
-		for _, e := range logs[max(0, len(logs)-last):] {
-			h.t.Logf("%s %s: %s", hostsim.ThreadName(e.Worker), e.Level, e.Message)
-		}
+		show(h.t, h.Logs())
 	}
 	if err := h.Close(); err != nil {
 		h.t.Errorf("hosttest: close: %v", err)
 	}
+}
+
+// profileNames are the values of Options.Profile.
+func profileNames() string {
+	var names []string
+	for _, p := range hostsim.Profiles() {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func read(t testing.TB, o Options) []byte {

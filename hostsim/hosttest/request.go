@@ -100,9 +100,12 @@ type Result struct {
 }
 
 // Do runs a request through all its callbacks on a worker: request, response, log, done, delete. A crash of the plugin
-// fails the test unless Options.AllowTraps is set.
+// fails the test unless Options.AllowTraps is set; a worker that is not there ends it.
 func (h *Host) Do(worker int, r Request) Result {
 	h.t.Helper()
+	if worker < 0 || worker >= h.Workers() {
+		h.t.Fatalf("hosttest: request on worker %d: there are %d, counted from 0; Options.Workers says how many", worker, h.Workers())
+	}
 	x := &exchangeOf{Exchange: exchange.New(h.Worker(worker).NewStream()), host: h.Host, request: &r}
 	reason := r.End
 	if cut := x.deliver(); cut != hostsim.EndNormal {
@@ -114,7 +117,7 @@ func (h *Host) Do(worker int, r Request) Result {
 	}
 	x.End(reason)
 	if err := x.Err; err != nil && !(h.options.AllowTraps && errors.Is(err, hostsim.ErrTrap)) {
-		h.t.Errorf("hosttest: request %s on worker %d: %v", r.Path, worker, err)
+		h.t.Errorf("hosttest: request %q on worker %d: %v", r.Path, worker, err)
 	}
 	return result(x.Exchange, hangs)
 }

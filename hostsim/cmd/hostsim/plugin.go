@@ -82,6 +82,10 @@ func startPlugin(ctx context.Context, c hostsim.Config, level hostsim.LogLevel, 
 	if errors.Is(err, hostsim.ErrRefused) {
 		return nil, fmt.Errorf("%w; if it gave a reason, it stands above: correct --config", err)
 	}
+	if errors.Is(err, hostsim.ErrTrap) {
+		line, _, _ := strings.Cut(err.Error(), "\n") // the stack stands above
+		return nil, fmt.Errorf("%s; if it gave a reason, it stands above: correct --config or --root-id", line)
+	}
 	return h, err
 }
 

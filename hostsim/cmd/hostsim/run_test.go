@@ -66,6 +66,26 @@ var lacking = []byte("\x00asm\x01\x00\x00\x00" +
 	"\x05\x03\x01\x00\x01" +
 	"\x07?\x03\x17proxy_abi_version_0_2_1\x00\x00\x18proxy_on_memory_allocate\x00\x00\x06memory\x02\x00")
 
+// trapping starts, and traps in proxy_on_context_create: three types, three functions, a memory, exports, their code.
+var trapping = []byte("\x00asm\x01\x00\x00\x00" +
+	"\x01\x0e\x03`\x00\x00`\x01\x7f\x01\x7f`\x02\x7f\x7f\x00" +
+	"\x03\x04\x03\x00\x01\x02" +
+	"\x05\x03\x01\x00\x01" +
+	"\x07Y\x04\x17proxy_abi_version_0_2_1\x00\x00\x18proxy_on_memory_allocate\x00\x01\x17proxy_on_context_create\x00\x02\x06memory\x02\x00" +
+	"\x0a\x0d\x03\x02\x00\x0b\x03\x00\x00\x0b\x04\x00\x01\x00\x0b")
+
+// The last line says what to do about a plugin that crashes at its start; the stack stands above, once.
+func TestServeTellsACrashAtTheStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trapping.wasm")
+	if err := os.WriteFile(path, trapping, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := command("serve", "--sim-replicas", "1", "--listen", "127.0.0.1:0", "--wasm", path)
+	if code != 1 || strings.Count(stderr, "\n\tin ") != 1 || !strings.HasSuffix(stderr, "correct --config or --root-id\n") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	bad, text, cut := filepath.Join(dir, "bad.wasm"), filepath.Join(dir, "text.wasm"), filepath.Join(dir, "cut.wasm")
