@@ -316,6 +316,21 @@ func TestConnectionHoldsItsRoot(t *testing.T) {
 		> delete 1`)
 }
 
+// The last connection of a virtual machine whose update has drained takes it along.
+func TestConnectionEndsTheOldMachine(t *testing.T) {
+	p := newFree(t, "")
+	c := p.open(ConnectionStep{Connect: true})
+	ok(t, p.Update(t.Context(), Update{Wasm: newCode(t)}))
+	p.Drain()
+	if n := len(p.Worker(0).old); n != 1 {
+		t.Fatalf("%d old machines", n)
+	}
+	ok(t, c.Close(CloseRemote))
+	if n := len(p.Worker(0).old); n != 0 {
+		t.Errorf("%d old machines", n)
+	}
+}
+
 // A module without TCP callbacks lets everything pass.
 func TestConnectionWithoutCallbacks(t *testing.T) {
 	p := &probe{t: t}

@@ -40,6 +40,19 @@ func TestShutdownDoesNotWait(t *testing.T) {
 	diff(t, said(p.Host, begin), "on worker 0: > done 1\non the main thread: > done 1")
 }
 
+// A context with an open stream is told nothing, not even by its timer.
+func TestShutdownWithAnOpenStream(t *testing.T) {
+	p := newProbe(t, "configure tickevery 1000")
+	s := p.Worker(0).NewStream()
+	_, err := s.RequestHeaders(get, true)
+	ok(t, err)
+	begin := len(p.Logs())
+	ok(t, p.Shutdown())
+	p.Advance(time.Minute)
+	diff(t, said(p.Host, begin), "on the main thread: > done 1\non the main thread: > delete 1")
+	ok(t, s.End(EndNormal))
+}
+
 // Streams that come too late are not served, and the plugin hears nothing of them.
 func TestNoStreamAfterShutdown(t *testing.T) {
 	for policy, want := range map[FailurePolicy]Flow{FailClosed: Reply, FailReload: Reply, FailOpen: Forward} {

@@ -160,6 +160,27 @@ func TestSnapshotRefusals(t *testing.T) {
 	}
 }
 
+// A call-out that had no answer has none again.
+func TestRestoreBeforeAnAnswer(t *testing.T) {
+	var asked *HTTPCall
+	p := newFree(t, "request_headers httpcall up 0 ~ :method=GET :path=/ :authority=a", func(c *Config) {
+		c.HTTPCall = func(c *HTTPCall) bool { asked = c; return true }
+	})
+	p.pass()
+	before, err := p.Snapshot()
+	ok(t, err)
+	p.heard()
+	for range 2 {
+		p.Advance(time.Second)
+		p.expect("")
+		asked.Respond(HTTPResponse{Headers: reply})
+		p.Advance(time.Second)
+		p.expect("> http_call_response 1 4 1 0 0")
+		ok(t, p.Restore(before))
+		p.seen = len(p.Logs())
+	}
+}
+
 // The time from which a reload may be tried again goes back too.
 func TestRestoreBeforeAFailedReload(t *testing.T) {
 	p := newFree(t, "request_headers when 1 panic boom", func(c *Config) { c.FailurePolicy = FailReload })

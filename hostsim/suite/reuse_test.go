@@ -36,7 +36,7 @@ cases:
   - {name: left open, steps: [{stream: a, request: {more: true}}]}
   - {name: after a stream, request: {}, expect: {metrics: {requests: 1}, shared_data: {count: "1"}}}
   - {name: fails, request: {}, expect: {metrics: {requests: 7}}}
-  - {name: after a failure, request: {}, expect: {metrics: {requests: 1}}}
+  - {name: after a failure, steps: [{request: {}, expect: {metrics: {requests: 1}}}, {advance: 1s}]}
 `
 	s := parse(t, text)
 	logs := func(o Options) (out string) {

@@ -194,4 +194,7 @@ func TestSchemaHasTheHostsDefaults(t *testing.T) {
 	if !strings.Contains(string(Schema), `"Waiting time of fail_reload. 0 or none is `+hostsim.DefaultReloadBackoff.String()+`."`) {
 		t.Error("reload_backoff tells another default")
 	}
+	if !strings.Contains(string(Schema), ". None is "+callTimeout.String()+", 0 is without limit") {
+		t.Error("call_timeout tells another default")
+	}
 }

@@ -58,11 +58,14 @@ func Load(path string) (*Suite, error) {
 	return Parse(path, text)
 }
 
+// callTimeout is the call_timeout of a suite that names none: a plugin that hangs fails its case.
+const callTimeout = time.Minute
+
 // Parse reads a suite. file is its name in messages, and files that it names are looked for beside it. The error is an
 // *Invalid with every mistake.
 func Parse(file string, text []byte) (*Suite, error) {
 	d := &decoder{file: file}
-	s := &Suite{file: file, base: &settings{}}
+	s := &Suite{file: file, base: &settings{config: hostsim.Config{CallTimeout: callTimeout}}}
 	if root := d.document(text); root != nil {
 		d.suite(at("", root), s)
 	}

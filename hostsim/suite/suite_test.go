@@ -11,12 +11,29 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "rewrite the recorded output in testdata")
 
 // probe is the path of the guest that does what its configuration says.
 var probe string
+
+// A plugin that hangs ends by itself, unless the suite says otherwise.
+func TestCallTimeout(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"cases: [{name: a}]":                                                     callTimeout,
+		"gateway: {call_timeout: 0}\ncases: [{name: a}]":                         0,
+		"gateway: {call_timeout: 3s}\ncases: [{name: a, gateway: {workers: 2}}]": 3 * time.Second,
+		"cases: [{name: a, gateway: {call_timeout: 5s}}]":                        5 * time.Second,
+		"cases: [{name: a, gateway: {workers: 2}}]":                              callTimeout,
+	} {
+		s := parse(t, text)
+		if got := s.cases[0].own.config.CallTimeout; got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -34,7 +34,13 @@ var guestWasm = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
+// asCommand is the environment variable that makes the test's binary the command.
+const asCommand = "HOSTSIM_AS_COMMAND"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
 	code := m.Run()
 	if path, err := guestWasm(); err == nil {
 		os.RemoveAll(filepath.Dir(path))
