@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -14,19 +13,8 @@ const shownLog = 50
 // show puts the last of the log into the test's output.
 func show(t testing.TB, log []hostsim.LogEntry) {
 	for _, e := range log[max(0, len(log)-shownLog):] {
-		t.Logf("%s %s: %s", threadName(e.Worker), e.Level, e.Message)
+		t.Logf("%s %s: %s", hostsim.ThreadName(e.Worker), e.Level, e.Message)
 	}
-}
-
-// threadName is how the log calls a virtual machine.
-func threadName(worker int) string {
-	switch worker {
-	case hostsim.MainThread:
-		return "main thread"
-	case hostsim.Canary:
-		return "canary"
-	}
-	return "worker " + strconv.Itoa(worker)
 }
 
 // startLog keeps what is logged before there is a host to ask.
