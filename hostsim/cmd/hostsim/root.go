@@ -96,6 +96,7 @@ func strictCompletion(root *cobra.Command) {
 		return cmd.Help()
 	}
 	completion.Args = cobra.ArbitraryArgs
+	completion.Use, completion.DisableFlagsInUseLine = "completion SHELL", true
 }
 
 // exactArgs is cobra's check of the number of arguments, as a usage error.

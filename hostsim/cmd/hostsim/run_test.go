@@ -113,7 +113,7 @@ func TestExitCodes(t *testing.T) {
 		{"--help", 0, "Exit codes"},
 		{"--help", 0, "Usage:\n  hostsim COMMAND\n\nAvailable"},
 		{"--help", 0, "\n  completion "},
-		{"completion --help", 0, "Usage:\n  hostsim completion COMMAND\n"},
+		{"completion --help", 0, "Usage:\n  hostsim completion SHELL\n"},
 		{"completion bash", 0, "bash completion"},
 		{"serve --help", 0, "--sim-replicas"},
 		{"serve --help", 0, "hostsim serve --wasm"},
