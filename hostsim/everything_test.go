@@ -13,7 +13,7 @@ import (
 // Streams of four workers, answers to HTTP and gRPC calls from other goroutines, queues, connections, ticks, a crash with
 // FailReload and new configurations, all at once and recorded: every stream ends, and the recording replays.
 func TestEverythingAtOnceIsRecorded(t *testing.T) {
-	const workers, rounds = 4, 12
+	const workers, rounds = 4, 8
 	var answering sync.WaitGroup
 	later := func(f func()) { answering.Go(f) }
 	var out bytes.Buffer
