@@ -33,7 +33,7 @@ type CheckReport struct {
 // the recorded arguments, and answers each host call as recorded, the time and random numbers among them. No gateway, no
 // worker and no clock is needed. The error is a *Difference (which wraps ErrDifference) at the first callback result or
 // host call that is not as recorded; it wraps ErrRecording when the recording cannot be read to its end, and ErrABI when
-// the module cannot run at all. The report, which is never nil, counts what was equal up to there.
+// the module cannot run at all, ErrMemory where it needs more memory than the recorded limit. The report, which is never nil, counts what was equal up to there.
 //
 // The very module that was recorded must also read the clock and random numbers at the same points and leave every memory
 // behind as it was. Another build is compared by what it does as a plugin: callback results, and its host calls in order
@@ -183,6 +183,9 @@ func (c *checker) load() error {
 	c.host.program.Store(p)
 	if problem := exportProblem(exportNames(p.compiled)); problem != "" {
 		return fmt.Errorf("%w: %s", ErrABI, problem)
+	}
+	if err := declaresTooMuch(p.compiled, config.MemoryLimitPages); err != nil {
+		return err
 	}
 	return p.link(c.ctx)
 }

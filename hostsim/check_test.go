@@ -230,3 +230,11 @@ func TestRecorderReportsItsWriter(t *testing.T) {
 		t.Errorf("close %v, recorder %v", err, r.Err())
 	}
 }
+
+// A module that needs more memory than the recorded host gave is refused by name, not run.
+func TestCheckOfAModuleOverTheRecordedMemory(t *testing.T) {
+	recording := strings.Replace(string(recordGreeter(t, 1, RecordOptions{})), `"memory_limit_pages":16384`, `"memory_limit_pages":1`, 1)
+	if _, err := Check(context.Background(), guest(t, "greeter"), strings.NewReader(recording)); !errors.Is(err, ErrMemory) {
+		t.Errorf("err %v", err)
+	}
+}

@@ -4,7 +4,9 @@
 //
 // It serves HTTP/1.1 and HTTP/2 without TLS, and speaks HTTP/1.1 to upstreams, or HTTP/2 where the Cluster says so. It adds
 // no headers of its own, has no admin interface, and passes on no upgrades. Trailers pass in both directions; HTTP/2
-// requests lose those that no trailer header has announced, because net/http does.
+// requests lose those that no trailer header has announced, because net/http does. As in Envoy, an HTTP/1 client that closes
+// its sending side has left. Unlike there, one that leaves while its upload stands still, because upstream or plugin takes no
+// more of it, is noticed only when the upload goes on or the exchange ends, and no idle timeout ends that.
 package gateway
 
 import (

@@ -108,16 +108,26 @@ func (x *exchange) ask(host string, h hostsim.Headers, body *feed) (*http.Respon
 		request.Header["Te"] = []string{"trailers"} // the gateway takes them, and gRPC servers ask for it
 	}
 	if body == nil {
-		return x.gateway.of(x.cluster).RoundTrip(request)
+		return x.roundTrip(request)
 	}
 	reader := body.reader(request)
 	request.Body, request.ContentLength = reader, -1
 	if n, err := strconv.ParseInt(h.Value("content-length"), 10, 64); err == nil && n >= 0 {
 		request.ContentLength = n
 	}
-	resp, err := x.gateway.of(x.cluster).RoundTrip(request)
+	resp, err := x.roundTrip(request)
 	if err != nil {
 		_ = reader.Close() // the transport does so too, but may take its time
+	}
+	return resp, err
+}
+
+// roundTrip is the transport's, but an upgrade, which no request asks for, is no answer.
+func (x *exchange) roundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := x.gateway.of(x.cluster).RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close()
+		return nil, errReset
 	}
 	return resp, err
 }
