@@ -65,6 +65,7 @@ func Open(ctx context.Context, binary, wasm, dir string, exchanges []*Exchange) 
 	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: binary, Bootstrap: file, Concurrency: 1, ComponentLevels: "wasm:debug",
 		ReadyTimeout: startTime})
 	if err != nil {
+		g.closePlayers()
 		return nil, err
 	}
 	g.follow.Add(1)
@@ -111,6 +112,10 @@ func (g *Gateway) Close() {
 	g.envoy.Stop()
 	close(g.done)
 	g.follow.Wait()
+	g.closePlayers()
+}
+
+func (g *Gateway) closePlayers() {
 	for _, p := range g.players {
 		p.upstream.close()
 		p.other.close()
