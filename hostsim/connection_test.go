@@ -156,8 +156,8 @@ func TestConnectionHeldBackAtFirst(t *testing.T) {
 		configure tickevery 100
 		new_connection return 1
 		downstream_data buf 2 0 99
-		tick when 1 effective 2
-		tick when 1 continue 2`)
+		tick effective 2
+		tick continue 2`)
 	c := p.open(ConnectionStep{Flow: Wait})
 	wake := c.Wake()
 	c.client("early", false, ConnectionStep{Flow: Wait})
@@ -172,6 +172,20 @@ func TestConnectionHeldBackAtFirst(t *testing.T) {
 	<-wake
 	c.check(c.Ready(), nil, ConnectionStep{Connect: true, Data: []byte("earlyend"), End: true})
 	c.check(c.Ready(), nil, ConnectionStep{})
+	p.Advance(100 * time.Millisecond)
+	p.expect("> tick 1\neffective 2 = 0\ncontinue 2 = 0")
+	c.check(c.Ready(), nil, ConnectionStep{}) // the end has gone on
+}
+
+// A client that only ends its side is told of when the connection is resumed.
+func TestConnectionHeldBackWithoutData(t *testing.T) {
+	p := newProbe(t, "configure tickevery 100\nnew_connection return 1\ntick effective 2\ntick continue 2")
+	c := p.open(ConnectionStep{Flow: Wait})
+	c.client("", true, ConnectionStep{Flow: Wait})
+	p.heard()
+	p.Advance(100 * time.Millisecond)
+	p.expect("> tick 1\neffective 2 = 0\ncontinue 2 = 0\n> downstream_data 2 0 1")
+	c.check(c.Ready(), nil, ConnectionStep{Connect: true, End: true})
 }
 
 // close_stream closes the client's connection, whichever side it names, at once after the callback.
