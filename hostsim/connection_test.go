@@ -257,6 +257,7 @@ func TestConnectionProperties(t *testing.T) {
 		new_connection setprop mine value
 		new_connection prop mine
 		new_connection prop filter_state$wasm.mine
+		log prop source$address
 		log prop mine
 		log prop plugin_name`, func(c *Config) { c.Name = "n" })
 	c := link{p.Worker(0).NewConnection(), t}
@@ -270,6 +271,7 @@ func TestConnectionProperties(t *testing.T) {
 		setprop mine value = 0
 		prop mine = 0 value
 		prop filter_state$wasm.mine = 0 value
+		prop source$address = 1
 		prop mine = 0 value
 		prop plugin_name = 0 n`)
 	if v, ok := c.FilterState("wasm.mine"); string(v) != "value" || !ok {
