@@ -243,7 +243,7 @@ func TestGRPCStreamEnds(t *testing.T) {
 	p.pass()
 	p.heard()
 	u.last().Respond(GRPCResponse{Open: true, After: time.Second})
-	u.last().Respond(GRPCResponse{Reset: true}) // does not overtake
+	u.last().Respond(GRPCResponse{Reset: true, Open: true}) // does not overtake, and nothing follows it
 	p.Advance(time.Second - 1)
 	p.expect("")
 	p.Advance(1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -154,6 +155,19 @@ func TestQueueReadyComesBeforeTicks(t *testing.T) {
 }
 
 // RunTicks delivers messages that come from elsewhere.
+// What fell due earlier comes first, also where nobody looked until later.
+func TestQueueReadyComesAfterEarlierTicks(t *testing.T) {
+	clock := NewVirtualClock()
+	p := newProbe(t, "configure tickevery 1000\nconfigure qregister q", func(c *Config) { c.Clock = clock })
+	clock.Advance(1500 * time.Millisecond) // runs nothing
+	p.SharedData().Queue("q").Enqueue([]byte("late"))
+	p.heard()
+	p.Advance(0)
+	if got := p.heard(); !strings.HasPrefix(got, "> tick 1") || !strings.Contains(got, "> queue_ready 1 1") {
+		t.Errorf("heard\n%s", got)
+	}
+}
+
 func TestRunTicksDeliversMessages(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := newProbe(t, "configure qregister q\nqueue_ready log 2 told", func(c *Config) {

@@ -158,6 +158,7 @@ func TestUnreadableRecordings(t *testing.T) {
 		{"bad status", strings.Replace(recording, `"status":"OK"`, `"status":"FINE"`, 1), `no such status: "FINE"`},
 		{"bad answer", strings.Replace(recording, `"out":{"value":"number-0"}`, `"out":{"value":{"base64":3}}`, 1), "value of env.proxy_get_header_map_value"},
 		{"an answer that is none", strings.Replace(recording, `"out":{"value":"number-0"}`, `"out":{"key":"number-0"}`, 1), "key of env.proxy_get_header_map_value: the host does not write it"},
+		{"no end", strings.Replace(recording, `"kind":"vm_end","vm":2`, `"kind":"event","vm":2`, 1), "the recording ends, but virtual machine 2 has not"},
 		{"totals", strings.Replace(recording, `"vms":3`, `"vms":4`, 1), "the trailer counts"},
 		{"memory limit", strings.Replace(recording, `"memory_limit_pages":16384`, `"memory_limit_pages":0`, 1), "memory_limit_pages is 0"},
 		{"behind the end", recording + "more\n", "line " + strconv.Itoa(last+2) + ": not a recording of hostsim"},

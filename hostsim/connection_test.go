@@ -156,8 +156,8 @@ func TestConnectionHeldBackAtFirst(t *testing.T) {
 		configure tickevery 100
 		new_connection return 1
 		downstream_data buf 2 0 99
-		tick when 1 effective 2
-		tick when 1 continue 2`)
+		tick effective 2
+		tick continue 2`)
 	c := p.open(ConnectionStep{Flow: Wait})
 	wake := c.Wake()
 	c.client("early", false, ConnectionStep{Flow: Wait})
@@ -172,6 +172,20 @@ func TestConnectionHeldBackAtFirst(t *testing.T) {
 	<-wake
 	c.check(c.Ready(), nil, ConnectionStep{Connect: true, Data: []byte("earlyend"), End: true})
 	c.check(c.Ready(), nil, ConnectionStep{})
+	p.Advance(100 * time.Millisecond)
+	p.expect("> tick 1\neffective 2 = 0\ncontinue 2 = 0")
+	c.check(c.Ready(), nil, ConnectionStep{}) // the end has gone on
+}
+
+// A client that only ends its side is told of when the connection is resumed.
+func TestConnectionHeldBackWithoutData(t *testing.T) {
+	p := newProbe(t, "configure tickevery 100\nnew_connection return 1\ntick effective 2\ntick continue 2")
+	c := p.open(ConnectionStep{Flow: Wait})
+	c.client("", true, ConnectionStep{Flow: Wait})
+	p.heard()
+	p.Advance(100 * time.Millisecond)
+	p.expect("> tick 1\neffective 2 = 0\ncontinue 2 = 0\n> downstream_data 2 0 1")
+	c.check(c.Ready(), nil, ConnectionStep{Connect: true, End: true})
 }
 
 // close_stream closes the client's connection, whichever side it names, at once after the callback.
@@ -243,6 +257,7 @@ func TestConnectionProperties(t *testing.T) {
 		new_connection setprop mine value
 		new_connection prop mine
 		new_connection prop filter_state$wasm.mine
+		log prop source$address
 		log prop mine
 		log prop plugin_name`, func(c *Config) { c.Name = "n" })
 	c := link{p.Worker(0).NewConnection(), t}
@@ -256,6 +271,7 @@ func TestConnectionProperties(t *testing.T) {
 		setprop mine value = 0
 		prop mine = 0 value
 		prop filter_state$wasm.mine = 0 value
+		prop source$address = 1
 		prop mine = 0 value
 		prop plugin_name = 0 n`)
 	if v, ok := c.FilterState("wasm.mine"); string(v) != "value" || !ok {

@@ -3,6 +3,7 @@ package hostsim
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -80,5 +81,10 @@ func TestCoverageMerges(t *testing.T) {
 	}
 	if !reflect.DeepEqual(a, want) || b.HostCalls[1].Answers[1].Calls != 1 {
 		t.Errorf("%+v; the other %+v", a, b)
+	}
+	total := Coverage{HostCalls: slices.Clone(b.HostCalls)}
+	total.Merge(a)
+	if b.HostCalls[1].Answers[1].Calls != 1 {
+		t.Errorf("what the total began with is changed: %+v", b)
 	}
 }

@@ -77,6 +77,21 @@ func TestModulesThatNoGatewayLoads(t *testing.T) {
 	}
 }
 
+// The limit itself is allowed.
+func TestMemoryAtTheLimit(t *testing.T) {
+	m := minimal()
+	m.memory = []byte{0, 2}
+	for limit, want := range map[uint32]error{1: ErrMemory, 2: nil} {
+		h, err := New(context.Background(), Config{Wasm: m.bytes(), MemoryLimitPages: limit})
+		if !errors.Is(err, want) {
+			t.Errorf("limit %d: %v", limit, err)
+		}
+		if err == nil {
+			ok(t, h.Close())
+		}
+	}
+}
+
 // A gateway does not call these, so their types do not matter.
 func TestExportsThatNobodyCalls(t *testing.T) {
 	for name, change := range map[string]func(m *wasmModule){

@@ -57,6 +57,30 @@ func TestRedactedRecordingReplays(t *testing.T) {
 }
 
 // A stand-in has its value's length and shape, is the same for the same value, and tells nothing of it to another recording.
+// A value that is too short to be looked for elsewhere is hidden where a property answers it; a stand-in is no secret.
+func TestShortSecretsAndStandIns(t *testing.T) {
+	var out bytes.Buffer
+	p := newProbe(t, "request_headers prop request$headers$x-pin", func(c *Config) {
+		c.Recorder = NewRecorder(&out, RecordOptions{Redact: []string{"x-pin"}})
+	})
+	s := p.Worker(0).NewStream()
+	_, err := s.RequestHeaders(append(get.Clone(), [2]string{"x-pin", "q7q7q7"}), true)
+	ok(t, err)
+	ok(t, s.End(EndNormal))
+	ok(t, p.Host.Close())
+	for line := range strings.Lines(out.String()) {
+		if strings.Contains(line, "proxy_get_property") && strings.Contains(line, "q7q7q7") {
+			t.Error(line)
+		}
+	}
+	r := newRedaction([]string{"a"})
+	once := r.standIn([]byte("0123456789"))
+	r.standIn(once)
+	if got := r.text(once); !bytes.Equal(got, once) {
+		t.Errorf("%q became %q", once, got)
+	}
+}
+
 func TestStandIn(t *testing.T) {
 	r, other := newRedaction([]string{"a"}), newRedaction([]string{"a"})
 	const value = "Bearer aB3-xyz.QQQQQQ; k=longvalue01=="

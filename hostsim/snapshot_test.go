@@ -123,6 +123,7 @@ func TestRestoreQueuesAndFaults(t *testing.T) {
 		t.Fatalf("fired %v in\n%s", p.FaultsFired(), first)
 	}
 	p.SharedData().Queue("another")
+	p.Advance(0) // the notice that waited, and is to wait again, has been delivered
 	ok(t, p.Restore(before))
 	if n := p.SharedData().Queue("q").Len(); n != 1 || p.FaultsFired()[0] != 0 {
 		t.Errorf("%d messages, fired %v", n, p.FaultsFired())
@@ -178,6 +179,32 @@ func TestRestoreBeforeAnAnswer(t *testing.T) {
 		p.expect("> http_call_response 1 4 1 0 0")
 		ok(t, p.Restore(before))
 		p.seen = len(p.Logs())
+	}
+}
+
+// A machine that comes after a crash has the random numbers that it had.
+func TestRestoreBeforeAReload(t *testing.T) {
+	p := newFree(t, "request_headers when 1 random\nrequest_headers when 2 panic boom", func(c *Config) { c.FailurePolicy = FailReload })
+	p.pass()
+	before, err := p.Snapshot()
+	ok(t, err)
+	run := func() string {
+		p.seen = len(p.Logs())
+		s := p.Worker(0).NewStream()
+		_, err := s.RequestHeaders(get, true)
+		if !errors.Is(err, ErrTrap) {
+			t.Fatalf("err %v", err)
+		}
+		ok(t, s.End(EndNormal))
+		p.Advance(time.Minute)
+		p.seen = len(p.Logs())
+		p.pass()
+		return p.heard()
+	}
+	first := run()
+	ok(t, p.Restore(before))
+	if again := run(); again != first || !strings.Contains(first, "random") {
+		t.Errorf("heard\n%s\nafter the first run heard\n%s", again, first)
 	}
 }
 

@@ -101,6 +101,7 @@ func TestRetriesOverTheTargetList(t *testing.T) {
 		{"busy:1,up:1", nil, 0, 503, "1; 0 0; 0 busy:1"},
 		{"busy:1,up:1", []string{"5xx"}, 0, 200, "2; 0 0; 0 up:1"},
 		{"busy:1,busy:2", []string{"gateway-error"}, 0, 503, "2; 0 32768; 0 busy:2"},
+		{"busy:1", []string{"gateway-error"}, 0, 503, "1; 0 0; 0 busy:1"},
 		{"broken:1,up:1", []string{"gateway-error"}, 0, 505, "1; 0 0; 0 broken:1"},
 		{"broken:1,up:1", []string{"5xx"}, 0, 200, "2; 0 0; 0 up:1"},
 		{"reset:1,up:1", nil, 0, 503, "1; 0 64; 0 reset:1"},
