@@ -71,6 +71,24 @@ func TestCoverageOfUnknownAnswers(t *testing.T) {
 	}
 }
 
+// A function without a result has no answers.
+func TestCoverageOfNoAnswer(t *testing.T) {
+	c := newCaller(t, "0.2.1", Envoy140())
+	_, err := c.call(phaseRun, "env.emscripten_notify_memory_growth", 3)
+	ok(t, err)
+	found := false
+	for _, h := range c.h.Coverage().HostCalls {
+		if h.Name == "env.emscripten_notify_memory_growth" {
+			if found = true; h.Calls != 1 || h.Answers != nil {
+				t.Errorf("%+v", h)
+			}
+		}
+	}
+	if !found {
+		t.Error("not listed")
+	}
+}
+
 func TestCoverageMerges(t *testing.T) {
 	a := Coverage{Callbacks: []CallbackCoverage{{"b", 1}, {"d", 2}}, HostCalls: []HostCallCoverage{{"x", 3, []AnswerCoverage{{"OK", 3}}}}}
 	b := Coverage{Callbacks: []CallbackCoverage{{"a", 5}, {"d", 7}}, HostCalls: []HostCallCoverage{{"w", 1, nil}, {"x", 9, []AnswerCoverage{{"EMPTY", 5}, {"OK", 1}}}}}
