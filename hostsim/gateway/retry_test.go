@@ -43,6 +43,38 @@ func TestResetGoesToTheNextEntry(t *testing.T) {
 	}
 }
 
+// A host may cut a request whose client still has to send some of it: the next one is asked at once and gets all of it.
+func TestResetWhileTheClientSends(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, c *http.Client) {
+		var asked atomic.Int64
+		arrived := make(chan struct{})
+		cut := backend(t, "cut", func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			_, _ = io.CopyN(io.Discard, r.Body, 4)
+			conn, _, err := http.NewResponseController(w).Hijack() // a handler that panics reads on
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			conn.Close()
+		})
+		good := backend(t, "good", func(w http.ResponseWriter, r *http.Request) { close(arrived); echo(w, r) })
+		s := start(t, hostsim.Config{}, Config{Clusters: []Cluster{{Name: "llm", Hosts: []string{cut, good}}}})
+		r := request(t, "POST", s.url, "", "x-pick", cut+","+good)
+		body, client := io.Pipe()
+		r.Body, r.ContentLength = body, -1
+		go func() {
+			_, _ = io.WriteString(client, "half")
+			<-arrived
+			_, _ = io.WriteString(client, "rest")
+			client.Close()
+		}()
+		if resp, text := do(t, c, r); resp.StatusCode != 200 || text != "halfrest" || asked.Load() != 1 {
+			t.Errorf("status %d, %q, %d cut", resp.StatusCode, text, asked.Load())
+		}
+	})
+}
+
 // What has left beyond the limit is not kept, and so the request ends with its host.
 func TestResetBeyondTheLimit(t *testing.T) {
 	var asked atomic.Int64

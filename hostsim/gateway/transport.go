@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"sync"
 	"time"
 )
 
@@ -38,7 +40,7 @@ func newTransport(dialTimeout time.Duration) *http.Transport {
 			if err != nil {
 				return nil, &connectError{err}
 			}
-			return conn, nil
+			return &upstreamConn{Conn: conn, silent: make(chan struct{})}, nil
 		},
 		MaxIdleConnsPerHost: 256,
 		// Below the 5 s after which uvicorn, and so most model servers, closes an idle connection: a request sent at that
@@ -46,4 +48,38 @@ func newTransport(dialTimeout time.Duration) *http.Transport {
 		IdleConnTimeout:    4 * time.Second,
 		DisableCompression: true, // the client's own accept-encoding decides
 	}
+}
+
+// upstreamConn tells when nothing more can come from the upstream. The HTTP/1 transport sees that too, but it first waits
+// for the request's body to end, which may be in the hands of a client that waits.
+type upstreamConn struct {
+	net.Conn
+	once   sync.Once
+	silent chan struct{} // closed when a Read has failed
+}
+
+func (c *upstreamConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.once.Do(func() { close(c.silent) })
+	}
+	return n, err
+}
+
+// watch has r's body closed when its connection falls silent, as long as the body has not been closed.
+func watch(r *http.Request, body *feedReader) *http.Request {
+	return r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		conn, ok := info.Conn.(*upstreamConn)
+		if !ok {
+			return
+		}
+		go func() {
+			select {
+			case <-conn.silent:
+				_ = body.Close()
+			case <-body.closed:
+			case <-body.feed.ctx.Done():
+			}
+		}()
+	}}))
 }

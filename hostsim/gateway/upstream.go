@@ -115,7 +115,7 @@ func (x *exchange) ask(host string, h hostsim.Headers, body *feed) (*http.Respon
 	if n, err := strconv.ParseInt(h.Value("content-length"), 10, 64); err == nil && n >= 0 {
 		request.ContentLength = n
 	}
-	resp, err := x.roundTrip(request)
+	resp, err := x.roundTrip(watch(request, reader))
 	if err != nil {
 		_ = reader.Close() // the transport does so too, but may take its time
 	}
