@@ -43,7 +43,7 @@ peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, 
 rust: $(QUOTA) ## the example plugin in Rust (cargo with the target wasm32-wasip1)
 	$(GO) test -tags rust -count=1 ./$(OTHER)/rust
 
-coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envoy: three minutes
+coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envoy: a minute
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/envoy 1.36.4 >/dev/null
 	$(GO) test -tags coraza -timeout 40m -count=1 ./examples/coraza

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +16,7 @@ import (
 
 // grpcServer answers each message of a request by itself in upper case, and does as the method says.
 func grpcServer(t *testing.T) string {
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http2Backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Content-Type") != "application/grpc" || r.Header.Get("Te") != "trailers" {
 			t.Errorf("%s with headers %v", r.URL.Path, r.Header)
 		}
@@ -53,11 +50,7 @@ func grpcServer(t *testing.T) string {
 			}
 		}
 		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
-	}))
-	srv.Config.Protocols = &protocols
-	srv.Start()
-	t.Cleanup(srv.Close)
-	return srv.Listener.Addr().String()
+	})
 }
 
 // buildProbe compiles the guest that does what its configuration says.
@@ -138,18 +131,13 @@ func TestPluginCallsGRPC(t *testing.T) {
 // A call that the plugin throws away ends upstream too.
 func TestCancelledGRPCCallEnds(t *testing.T) {
 	arrived, gone := make(chan struct{}), make(chan struct{})
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := http2Backend(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 		close(gone)
-	}))
-	srv.Config.Protocols = &protocols
-	srv.Start()
-	defer srv.Close()
-	caller, err := NewCaller([]Cluster{{Name: "grpc", Hosts: []string{srv.Listener.Addr().String()}}})
+	})
+	caller, err := NewCaller([]Cluster{{Name: "grpc", Hosts: []string{server}}})
 	if err != nil {
 		t.Fatal(err)
 	}

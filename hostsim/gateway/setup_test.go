@@ -134,6 +134,17 @@ func backend(t testing.TB, name string, handle http.HandlerFunc) string {
 	return srv.Listener.Addr().String()
 }
 
+// http2Backend is an upstream host that speaks HTTP/2 without TLS.
+func http2Backend(t testing.TB, handle http.HandlerFunc) string {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(handle)
+	srv.Config.Protocols = new(http.Protocols)
+	srv.Config.Protocols.SetUnencryptedHTTP2(true)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().String()
+}
+
 // echo answers with the request's body, once it has all of it.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)

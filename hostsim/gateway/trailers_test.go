@@ -3,7 +3,6 @@ package gateway
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -22,15 +21,9 @@ func trailing(w http.ResponseWriter, r *http.Request) {
 
 // Trailers pass in both directions, over both protocols on both sides, with a plugin and without.
 func TestTrailersPass(t *testing.T) {
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(trailing))
-	srv.Config.Protocols = &protocols
-	srv.Start()
-	t.Cleanup(srv.Close)
 	clusters := []Cluster{
 		{Name: "one", Hosts: []string{backend(t, "a", trailing)}},
-		{Name: "two", Hosts: []string{srv.Listener.Addr().String()}, HTTP2: true},
+		{Name: "two", Hosts: []string{http2Backend(t, trailing)}, HTTP2: true},
 	}
 	withPlugin := start(t, hostsim.Config{}, Config{Clusters: clusters})
 	withPlugin.forgetEnds()
