@@ -16,7 +16,7 @@ func installed(t *testing.T, pkg string) string {
 	t.Helper()
 	folder := t.TempDir()
 	cmd := exec.Command("go", "install", "-trimpath", pkg)
-	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GOBIN="+folder, "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GOBIN="+folder)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", pkg, err, out)
 	}
