@@ -86,8 +86,10 @@ func TestPagesTellReasonsAndMetrics(t *testing.T) {
 	for _, name := range policyNames {
 		has("docs/why-this-replica.md", page, "`"+name+"`")
 	}
+	symptoms := read("../docs/troubleshooting.md")
 	for _, kind := range faultNames {
 		has("README.md", readme, kind)
+		has("docs/troubleshooting.md", symptoms, "\n| `"+kind+"` |")
 	}
 	sources, err := filepath.Glob("*.go")
 	if err != nil {
