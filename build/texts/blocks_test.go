@@ -16,6 +16,7 @@ var held = map[string]map[string]string{
 	"docs/hostsim-races.md":           {"go": "TestReadmesShowTests"},
 	"docs/hostsim-suites.md":          {"sh": "TestPagesNameFlagsThatAreThere", "yaml": "TestPageHasSuites", "text": "TestPageHasSuites"},
 	"docs/move-off-tinygo.md":         {"sh": "TestMoveOffTinyGo", "go": "TestMoveOffTinyGo"},
+	"docs/operations.md":              {"sh": "TestOperationsPage"},
 	"docs/recordings.md":              {"sh": "TestRecordingsPage", "text": "TestRecordingsPage", "diff": "TestCheckShowsTheDifference"},
 	"docs/why-this-replica.md":        {"json": "TestPagesShowWhatIsParsed"},
 	"examples/coraza/README.md":       {"sh": "TestReadmeInspects", "text": "TestReadmeInspects"},
