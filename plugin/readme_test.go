@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -175,4 +176,45 @@ func keysInOrder(t *testing.T, properties map[string]any) []string {
 		return bytes.Index(text, []byte(`"`+a+`": {`)) - bytes.Index(text, []byte(`"`+b+`": {`))
 	})
 	return keys
+}
+
+// jsonBlock is a block of JSON on a page, in a list or not.
+var jsonBlock = regexp.MustCompile("(?ms)^ *```json\n(.*?)^ *```$")
+
+// JSON on the pages is a configuration that is taken, or a line of the decision log.
+func TestPagesShowWhatIsParsed(t *testing.T) {
+	found := 0
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "target") {
+			return fs.SkipDir
+		} else if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		page, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range jsonBlock.FindAllSubmatch(page, -1) {
+			found++
+			var line decisionLine
+			d := json.NewDecoder(bytes.NewReader(m[1]))
+			d.DisallowUnknownFields()
+			if d.Decode(&line) == nil && line.Pinwheel == "decision" {
+				continue
+			}
+			if _, err := ParseConfig(m[1]); err != nil {
+				t.Errorf("%s: %v in\n%s", path, err, m[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 3 {
+		t.Errorf("only %d blocks found", found)
+	}
 }
