@@ -43,6 +43,8 @@ var rules = []rule{
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
 	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
+	// A module of its own, too: the Compose specification's library and what that needs.
+	{"build/compose", nil, []string{"github.com/compose-spec/compose-go/v2"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},

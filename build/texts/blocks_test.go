@@ -19,10 +19,12 @@ var held = map[string]map[string]string{
 	"docs/operations.md":              {"sh": "TestOperationsPage"},
 	"docs/recordings.md":              {"sh": "TestRecordingsPage", "text": "TestRecordingsPage", "diff": "TestCheckShowsTheDifference"},
 	"docs/why-this-replica.md":        {"json": "TestPagesShowWhatIsParsed"},
+	"examples/clients/README.md":      {"sh": "TestReadmeCommands", "text": "TestReadmeCommands", "python": "TestReadmeExcerpts", "js": "TestReadmeExcerpts", "yaml": "TestReadmeExcerpts"},
 	"examples/coraza/README.md":       {"sh": "TestReadmeInspects", "text": "TestReadmeInspects"},
 	"examples/envoy/README.md":        {"sh": "TestReadmeCommands", "text": "TestReadmeCommands", "json": "TestPagesShowWhatIsParsed", "yaml": "TestReadmeExcerpt"},
 	"examples/other-plugin/README.md": {"sh": "TestReadme", "text": "TestReadme", "go": "TestReadmesShowTests"},
 	"examples/quickstart/README.md":   {"sh": "TestReadme", "text": "TestReadme"},
+	"examples/slurm/README.md":        {"sh": "TestReadmeCommands", "bash": "TestLaunchRouter"},
 	"examples/vllm-router/README.md":  {"sh": "TestReadmeCommands", "json": "TestPagesShowWhatIsParsed"},
 	"hostsim/README.md":               {"sh": "TestHostsimsReadme", "text": "TestHostsimsReadme", "yaml": "TestHostsimsReadme", "go": "TestReadmesShowTests", "output": "TestExploreFindsALostUpdate"},
 }
