@@ -7,8 +7,8 @@ GO ?= go
 LISTEN ?= 127.0.0.1:8080
 # What does not change the code must not change the bytes: no paths, no VCS state, no build id.
 WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="-s -w -buildid="
-SOURCES := go.mod go.sum $(shell find plugin policy -type f ! -name '*_test.go')
-HOST_SOURCES := go.mod go.sum $(shell find hostsim -type f ! -name '*_test.go')
+SOURCES := go.mod go.sum $(shell find plugin policy internal -type f ! -name '*_test.go')
+HOST_SOURCES := go.mod go.sum $(shell find hostsim internal -type f ! -name '*_test.go')
 
 # Go modules of their own, so that what they import stays out of go.mod; RATIONALE.md says why. Coraza's is built for wasm alone.
 MODULES := $(filter-out examples/coraza/plugin,$(patsubst %/go.mod,%,$(wildcard build/*/go.mod examples/*/go.mod examples/*/*/go.mod)))
