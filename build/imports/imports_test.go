@@ -46,9 +46,13 @@ var rules = []rule{
 	{"build", nil, []string{"./hostsim", "./build"}},
 	// A module of its own: what talks to registries stays out of ours.
 	{"build/ship", nil, []string{"github.com/google/go-containerregistry", "github.com/CycloneDX/cyclonedx-go"}},
+	// A module of its own, too: the Compose specification's library and what that needs.
+	{"build/compose", nil, []string{"github.com/compose-spec/compose-go/v2"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+	// A module of its own: Grafana's types and the browser of its tests are nobody else's need.
+	{"examples/grafana", nil, []string{"github.com/grafana/grafana-foundation-sdk/go/"}},
 	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
 }
 
