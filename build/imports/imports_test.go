@@ -43,6 +43,10 @@ var rules = []rule{
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
 	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
+	// A module of its own (its go.mod): what Envoy, Istio and Kubernetes define stays out of ours.
+	{"build/apis", nil, []string{"./plugin", "github.com/envoyproxy/go-control-plane/envoy", "istio.io/api", "k8s.io/api", "k8s.io/apimachinery",
+		"sigs.k8s.io/gateway-api", "sigs.k8s.io/json", "google.golang.org/protobuf", "github.com/santhosh-tekuri/jsonschema/v6",
+		"golang.org/x/text", "go.yaml.in/yaml/v4"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
