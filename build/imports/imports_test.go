@@ -48,6 +48,10 @@ var rules = []rule{
 	{"build/ship", nil, []string{"github.com/google/go-containerregistry", "github.com/CycloneDX/cyclonedx-go"}},
 	// A module of its own, too: the Compose specification's library and what that needs.
 	{"build/compose", nil, []string{"github.com/compose-spec/compose-go/v2"}},
+	// A module of its own (its go.mod): what Envoy, Istio and Kubernetes define stays out of ours.
+	{"build/apis", nil, []string{"./plugin", "github.com/envoyproxy/go-control-plane/envoy", "istio.io/api", "k8s.io/api", "k8s.io/apimachinery",
+		"sigs.k8s.io/gateway-api", "sigs.k8s.io/json", "google.golang.org/protobuf", "github.com/santhosh-tekuri/jsonschema/v6",
+		"golang.org/x/text", "go.yaml.in/yaml/v4"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
