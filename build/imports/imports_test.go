@@ -46,6 +46,9 @@ var rules = []rule{
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+	// A module of its own: Kubernetes' packages stay out of ours.
+	{"examples/envoy-gateway/check", nil, []string{"github.com/envoyproxy/gateway", "github.com/santhosh-tekuri/jsonschema/v6", "go.yaml.in/yaml/v4",
+		"golang.org/x/text/", "k8s.io/", "sigs.k8s.io/"}},
 	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
 }
 
