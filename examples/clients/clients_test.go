@@ -21,6 +21,7 @@ type sdk struct {
 	name, program, dir string
 	chat               string // the example of a conversation
 	fails              string // a program whose session ends by an exception in the middle
+	calls              string // a program that names its session in each call, and uses what else the SDK has
 	env                []string
 }
 
@@ -39,6 +40,40 @@ await withSession(new OpenAI(), async (llm) => {
   await llm.chat.completions.create({ model: 'sim', messages: [{ role: 'user', content: 'hello' }] });
   throw new Error('the tool broke');
 }, { id: 'fails' });
+`
+
+const pythonCalls = `
+import openai
+client, named = openai.OpenAI(), {"X-Session-ID": "call"}
+hello = [{"role": "user", "content": "hello"}]
+with client.chat.completions.stream(model="sim", messages=hello, n=2, max_tokens=12, extra_headers=named) as stream:
+    choice = stream.get_final_completion().choices[1]
+print(choice.index, choice.message.role, choice.finish_reason, choice.message.content)
+words = client.completions.create(model="sim", prompt="hello", stream=True, max_tokens=12, extra_headers=named)
+print("".join(word.choices[0].text for word in words))
+try:
+    client.chat.completions.create(model="sim", messages=[], extra_headers=named)
+except openai.BadRequestError as error:
+    print(error.status_code, error.type, error.body["message"])
+client.post(str(client.base_url.join("/finish_session")), cast_to=object, options={"headers": named})
+`
+
+const nodeCalls = `
+import OpenAI from 'openai';
+const client = new OpenAI();
+const named = { headers: { 'X-Session-ID': 'call' } };
+const messages = [{ role: 'user', content: 'hello' }];
+const choice = (await client.chat.completions.stream({ model: 'sim', messages, n: 2, max_tokens: 12 }, named).finalChatCompletion()).choices[1];
+console.log(choice.index, choice.message.role, choice.finish_reason, choice.message.content);
+let text = '';
+for await (const word of await client.completions.create({ model: 'sim', prompt: 'hello', stream: true, max_tokens: 12 }, named)) text += word.choices[0].text;
+console.log(text);
+try {
+  await client.chat.completions.create({ model: 'sim', messages: [] }, named);
+} catch (error) {
+  console.log(error.status, error.type, error.error.message);
+}
+await client.post(new URL('/finish_session', client.baseURL).href, named);
 `
 
 func sdks(t *testing.T) []sdk {
@@ -60,8 +95,8 @@ func sdks(t *testing.T) []sdk {
 		t.Fatalf("node: %v", err)
 	}
 	return []sdk{
-		{name: "python", program: "python3", dir: "python", chat: "chat.py", fails: pythonFails, env: []string{"PYTHONPATH=" + packages, "PYTHONDONTWRITEBYTECODE=1"}},
-		{name: "node", program: strings.TrimSpace(string(path)), dir: "node", chat: "chat.mjs", fails: nodeFails},
+		{name: "python", program: "python3", dir: "python", chat: "chat.py", fails: pythonFails, calls: pythonCalls, env: []string{"PYTHONPATH=" + packages, "PYTHONDONTWRITEBYTECODE=1"}},
+		{name: "node", program: strings.TrimSpace(string(path)), dir: "node", chat: "chat.mjs", fails: nodeFails, calls: nodeCalls},
 	}
 }
 
@@ -98,6 +133,7 @@ func TestClients(t *testing.T) {
 			})
 		}
 		run("chat", chats)
+		run("calls", calls)
 		run("exception", fails)
 		run("SIGINT", func(t *testing.T, s sdk, g *gateway) { interrupted(t, s, g, syscall.SIGINT) })
 		run("SIGTERM", func(t *testing.T, s sdk, g *gateway) { interrupted(t, s, g, syscall.SIGTERM) })
@@ -130,6 +166,25 @@ func chats(t *testing.T, s sdk, g *gateway) {
 	}
 	if seen := g.seen(); len(seen) != 1 {
 		t.Errorf("the models saw sessions %v, want one with three turns", seen)
+	}
+}
+
+// A header in each call names the session, too; and what the SDK puts together, chunks and errors, is what the models said.
+func calls(t *testing.T, s sdk, g *gateway) {
+	out, err := s.script(t, g, s.calls).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	seen := g.seen()
+	if len(seen) != 1 || len(seen["call"]) != 1 {
+		t.Fatalf("the models saw %v, want the session `call` at one of them", seen)
+	}
+	home := g.home(t, "call").addr
+	want := "1 assistant length Replica " + home + " had 0 of 8 prompt tokens cached....\n" +
+		"Replica " + home + " had 0 of 1 prompt tokens cached....\n" +
+		"400 invalid_request_error messages: missing or empty\n"
+	if string(out) != want {
+		t.Errorf("printed\n%swant\n%s", out, want)
 	}
 }
 
