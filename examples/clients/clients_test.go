@@ -46,7 +46,7 @@ const pythonCalls = `
 import openai
 client, named = openai.OpenAI(), {"X-Session-ID": "call"}
 hello = [{"role": "user", "content": "hello"}]
-with client.chat.completions.stream(model="sim", messages=hello, n=2, max_tokens=12, extra_headers=named) as stream:
+with client.chat.completions.stream(model="sim", messages=hello, n=2, extra_headers=named) as stream:
     choice = stream.get_final_completion().choices[1]
 print(choice.index, choice.message.role, choice.finish_reason, choice.message.content)
 words = client.completions.create(model="sim", prompt="hello", stream=True, max_tokens=12, extra_headers=named)
@@ -63,10 +63,12 @@ import OpenAI from 'openai';
 const client = new OpenAI();
 const named = { headers: { 'X-Session-ID': 'call' } };
 const messages = [{ role: 'user', content: 'hello' }];
-const choice = (await client.chat.completions.stream({ model: 'sim', messages, n: 2, max_tokens: 12 }, named).finalChatCompletion()).choices[1];
+const stream = client.chat.completions.stream({ model: 'sim', messages, n: 2 }, named);
+const choice = (await stream.finalChatCompletion()).choices[1];
 console.log(choice.index, choice.message.role, choice.finish_reason, choice.message.content);
 let text = '';
-for await (const word of await client.completions.create({ model: 'sim', prompt: 'hello', stream: true, max_tokens: 12 }, named)) text += word.choices[0].text;
+const words = await client.completions.create({ model: 'sim', prompt: 'hello', stream: true, max_tokens: 12 }, named);
+for await (const word of words) text += word.choices[0].text;
 console.log(text);
 try {
   await client.chat.completions.create({ model: 'sim', messages: [] }, named);
@@ -88,14 +90,18 @@ func sdks(t *testing.T) []sdk {
 		}
 	}
 	// Of npm on this machine, or of the one that comes in a wheel: the Node beside it.
-	node := exec.CommandContext(t.Context(), "go", "run", "./build/npm", "examples/clients/node", "exec", "--silent", "-c", "node -p process.execPath")
+	node := exec.CommandContext(t.Context(), "go", "run", "./build/npm", "examples/clients/node",
+		"exec", "--silent", "-c", "node -p process.execPath")
 	node.Dir, node.Stderr = root, os.Stderr
 	path, err := node.Output()
 	if err != nil {
 		t.Fatalf("node: %v", err)
 	}
 	return []sdk{
-		{name: "python", program: "python3", dir: "python", chat: "chat.py", fails: pythonFails, calls: pythonCalls, env: []string{"PYTHONPATH=" + packages, "PYTHONDONTWRITEBYTECODE=1"}},
+		{
+			name: "python", program: "python3", dir: "python", chat: "chat.py", fails: pythonFails, calls: pythonCalls,
+			env: []string{"PYTHONPATH=" + packages, "PYTHONDONTWRITEBYTECODE=1"},
+		},
 		{name: "node", program: strings.TrimSpace(string(path)), dir: "node", chat: "chat.mjs", fails: nodeFails, calls: nodeCalls},
 	}
 }
@@ -107,7 +113,8 @@ func (s sdk) command(t *testing.T, g *gateway, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	cmd.Dir = s.dir
-	cmd.Env = append(append(os.Environ(), s.env...), "OPENAI_BASE_URL=http://"+g.addr+"/v1", "OPENAI_API_KEY=unused", "NO_PROXY=127.0.0.1")
+	cmd.Env = append(append(os.Environ(), s.env...),
+		"OPENAI_BASE_URL=http://"+g.addr+"/v1", "OPENAI_API_KEY=unused", "NO_PROXY=127.0.0.1")
 	return cmd
 }
 
@@ -119,7 +126,8 @@ func (s sdk) script(t *testing.T, g *gateway, text string) *exec.Cmd {
 	return s.command(t, g, "-c", text)
 }
 
-var turnLine = regexp.MustCompile(`(?m)^turn (\d+): (\d+) of (\d+) prompt tokens cached: Replica (\S+) had (\d+) of (\d+) prompt tokens cached\.\.*$`)
+var turnLine = regexp.MustCompile(
+	`(?m)^turn (\d+): (\d+) of (\d+) prompt tokens cached: Replica (\S+) had (\d+) of (\d+) prompt tokens cached\.\.*$`)
 
 // Everything runs on one gateway, one after another: Envoy takes seconds to compile the plugin.
 func TestClients(t *testing.T) {
@@ -180,7 +188,7 @@ func calls(t *testing.T, s sdk, g *gateway) {
 		t.Fatalf("the models saw %v, want the session `call` at one of them", seen)
 	}
 	home := g.home(t, "call").addr
-	want := "1 assistant length Replica " + home + " had 0 of 8 prompt tokens cached....\n" +
+	want := "1 assistant stop Replica " + home + " had 0 of 8 prompt tokens cached........\n" +
 		"Replica " + home + " had 0 of 1 prompt tokens cached....\n" +
 		"400 invalid_request_error messages: missing or empty\n"
 	if string(out) != want {

@@ -81,7 +81,8 @@ func (j *job) configure(t *testing.T, hosts ...string) {
 			j.replicas[host] = r
 		}
 	}
-	out, err := script(t, []string{"BACKEND_PORT=" + j.backend, "PORT=" + j.port, "ADMIN_PORT=0", "SECRET=sesame"}, append([]string{j.folder}, hosts...)...)
+	env := []string{"BACKEND_PORT=" + j.backend, "PORT=" + j.port, "ADMIN_PORT=0", "SECRET=sesame"}
+	out, err := script(t, env, append([]string{j.folder}, hosts...)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -279,8 +280,11 @@ func cluster(t *testing.T) (dir string, env []string) {
 	if _, err := os.Stat(filepath.Join(sdk, "openai")); err != nil {
 		t.Fatalf("%v; run `make clients`", err)
 	}
-	return dir, []string{"PATH=" + dir + ":" + path, "REPLICAS=" + filepath.Join(dir, "replicas"), "PYTHONPATH=" + sdk, "NO_PROXY=127.0.0.1",
-		"PYTHONDONTWRITEBYTECODE=1", "TMPDIR=" + dir, "PORT=" + freePort(t), "ADMIN_PORT=" + freePort(t), "BACKEND_PORT=" + freePort(t)}
+	return dir, []string{
+		"PATH=" + dir + ":" + path, "REPLICAS=" + filepath.Join(dir, "replicas"), "PYTHONPATH=" + sdk, "PYTHONDONTWRITEBYTECODE=1",
+		"NO_PROXY=127.0.0.1", "TMPDIR=" + dir,
+		"PORT=" + freePort(t), "ADMIN_PORT=" + freePort(t), "BACKEND_PORT=" + freePort(t),
+	}
 }
 
 // The README's commands run as printed, in one shell.
@@ -311,7 +315,8 @@ func TestPartEnds(t *testing.T) {
 	dir, env := cluster(t)
 	out, err := envoytest.RunScript(t.Context(), root, "MODEL=Qwen/Qwen3-8B sbatch examples/slurm/pinwheel.sbatch echo the command runs",
 		append(env, "ENVOY=false")...)
-	if err == nil || !strings.Contains(out, "pinwheel.sbatch: a part ended before http://127.0.0.1:") || strings.Contains(out, "the command runs") {
+	if err == nil || !strings.Contains(out, "pinwheel.sbatch: a part ended before http://127.0.0.") ||
+		strings.Contains(out, "the command runs") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "tmp.*")); len(left) != 0 {
@@ -344,7 +349,8 @@ launch_router regular " http://127.0.0.2:8100 http://127.0.0.2:8101 http://127.0
 wait; cat "$TMPDIR/log"`)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "PATH="+here+":"+os.Getenv("PATH"), "TMPDIR="+dir)
 	out, err := cmd.CombinedOutput()
-	for _, want := range []string{`"replicas": ["127.0.0.2:8100", "127.0.0.2:8101", "127.0.0.3:8100"],`, "0.0.0.0, port_value: 8000}", "lds_config"} {
+	const list = `"replicas": ["127.0.0.2:8100", "127.0.0.2:8101", "127.0.0.3:8100"],`
+	for _, want := range []string{list, "0.0.0.0, port_value: 8000}", "lds_config"} {
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("%v, no %s in\n%s", err, want, out)
 		}
