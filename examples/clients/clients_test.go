@@ -1,10 +1,8 @@
 package clients
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +20,8 @@ type sdk struct {
 	chat               string // the example of a conversation
 	fails              string // a program whose session ends by an exception in the middle
 	calls              string // a program that names its session in each call, and uses what else the SDK has
+	turns              string // a program of four turns, the next one for each line that it reads
+	cut                string // the error of a stream that is cut
 	env                []string
 }
 
@@ -100,9 +100,13 @@ func sdks(t *testing.T) []sdk {
 	return []sdk{
 		{
 			name: "python", program: "python3", dir: "python", chat: "chat.py", fails: pythonFails, calls: pythonCalls,
+			turns: pythonTurns, cut: "APIConnectionError",
 			env: []string{"PYTHONPATH=" + packages, "PYTHONDONTWRITEBYTECODE=1"},
 		},
-		{name: "node", program: strings.TrimSpace(string(path)), dir: "node", chat: "chat.mjs", fails: nodeFails, calls: nodeCalls},
+		{
+			name: "node", program: strings.TrimSpace(string(path)), dir: "node", chat: "chat.mjs", fails: nodeFails, calls: nodeCalls,
+			turns: nodeTurns, cut: "TypeError",
+		},
 	}
 }
 
@@ -149,8 +153,8 @@ func TestClients(t *testing.T) {
 			run("rollouts", rollouts)
 			run("rollouts, SIGINT", func(t *testing.T, s sdk, g *gateway) { rolloutsInterrupted(t, s, g, syscall.SIGINT) })
 			run("rollouts, SIGTERM", func(t *testing.T, s sdk, g *gateway) { rolloutsInterrupted(t, s, g, syscall.SIGTERM) })
-			run("replica dies", replicaDies)
 		}
+		run("replica dies", replicaDies)
 	}
 }
 
@@ -272,73 +276,5 @@ func rolloutsInterrupted(t *testing.T, s sdk, g *gateway, signal syscall.Signal)
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code == 0 || strings.Contains(out.Tail(999), "not released") {
 		t.Errorf("exit code %d after %v\n%s", code, signal, out.Tail(99))
-	}
-}
-
-const pythonTwoTurns = `
-import openai
-from pinwheel_session import session
-messages = [{"role": "user", "content": "hello " * 200}]
-with session(openai.OpenAI(max_retries=0), "lives") as llm:
-    for turn in range(4):
-        try:
-            answer = llm.chat.completions.create(model="sim", messages=messages, stream=True, max_tokens=1)
-            print(turn, *(c.choices[0].finish_reason for c in answer), flush=True)
-        except Exception as error:
-            print(turn, type(error).__module__.split(".")[0], type(error).__name__, flush=True)
-        input()
-`
-
-// The session's replica dies. A turn that has no answer yet is repeated on a spare by Envoy, and the client sees nothing;
-// one in the middle of its stream is the client's to repeat.
-func replicaDies(t *testing.T, s sdk, g *gateway) {
-	cmd := s.script(t, g, pythonTwoTurns)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	out := bufio.NewScanner(pipe)
-	line := func() string { out.Scan(); return out.Text() }
-	next := func() { _, _ = io.WriteString(in, "\n") }
-
-	if got := line(); got != "0 length" {
-		t.Errorf("the first turn said %q", got)
-	}
-	home := g.home(t, "lives")
-	home.http.Close()
-	next()
-	if got := line(); got != "1 length" {
-		t.Errorf("the turn after its replica's death said %q", got)
-	}
-	home.reopen(t)
-	g.hold(true)
-	next()
-	until(t, "a stream has begun", func() bool { return g.running() == 1 })
-	for _, m := range g.models {
-		if m.Stats().Running == 1 {
-			home = m
-		}
-	}
-	home.http.Close()
-	if got := line(); got != "2 openai APIConnectionError" {
-		t.Errorf("the turn whose stream was cut said %q", got)
-	}
-	home.reopen(t)
-	g.hold(false)
-	next()
-	if got := line(); got != "3 length" {
-		t.Errorf("the turn that is repeated said %q", got)
-	}
-	next()
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
 	}
 }
