@@ -31,7 +31,7 @@ func TestOperationsPage(t *testing.T) {
 			"dist/pinwheel.wasm", shipped, "dist/pinwheel-next.wasm", other,
 			"lds.yaml", g.resources,
 			// The page leaves it to its reader to look again.
-			"\ntaken\n", "\nuntil taken | grep \"success: $((before += 1))$\"; do sleep 0.1; done; created\n",
+			"\ntaken\n", "\nbefore=$((before + 1)); until taken | grep \"success: $before$\"; do sleep 0.1; done; created\n",
 		).Replace(strings.Join(envoytest.ShellBlocks(string(page)), "\n"))
 		before := g.lds(t)[updatesAccepted]
 		created := g.created(t)

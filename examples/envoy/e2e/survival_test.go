@@ -14,8 +14,8 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
-// otherBuild writes a module that does what the shipped one does and has other bytes: one more custom section. Its
-// path is what swaps in for the shipped one's.
+// otherBuild writes a module that does what the shipped one does and has bytes that no gateway has seen: one more custom
+// section.
 func otherBuild(t *testing.T) (shipped, other string) {
 	t.Helper()
 	root, err := envoytest.Root()
@@ -30,7 +30,9 @@ func otherBuild(t *testing.T) (shipped, other string) {
 		t.Fatal(err)
 	}
 	other = filepath.Join(t.TempDir(), "pinwheel-next.wasm")
-	if err := os.WriteFile(other, append(code, "\x00\x06\x05other"...), 0o644); err != nil {
+	name := newID()
+	section := append([]byte{0, byte(len(name) + 1), byte(len(name))}, name...)
+	if err := os.WriteFile(other, append(code, section...), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return shipped, other
