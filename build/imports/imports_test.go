@@ -48,6 +48,7 @@ var rules = []rule{
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own: Grafana's types and the browser of its tests are nobody else's need.
 	{"examples/grafana", nil, []string{"github.com/grafana/grafana-foundation-sdk/go/"}},
+	{"examples/grafana/kubernetes", nil, []string{"github.com/prometheus-operator/prometheus-operator/pkg/apis/", "k8s.io/apimachinery/", "sigs.k8s.io/yaml"}},
 	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
 }
 
