@@ -16,33 +16,33 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
-var update = flag.Bool("update", false, "rewrite README's configuration table from the schema")
+var update = flag.Bool("update", false, "rewrite the table of docs/configuration.md from the schema")
 
 const (
-	tableBegins = "<!-- configuration: go test ./plugin -run Readme -update -->\n"
+	tableBegins = "<!-- configuration: go test ./plugin -run TestPageTells -update -->\n"
 	tableEnds   = "<!-- end of configuration -->\n"
 )
 
-// README's table of configuration keys is the schema's, word for word.
-func TestReadmeTellsTheConfiguration(t *testing.T) {
+// The table of configuration keys is the schema's, word for word.
+func TestPageTellsTheConfiguration(t *testing.T) {
 	schema := readSchema(t)
 	table := "| key | default | |\n|---|---|---|\n" + rows(t, schema, schema, "")
-	const path = "../README.md"
-	readme, err := os.ReadFile(path)
+	const path = "../docs/configuration.md"
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(readme), tableBegins)
+	before, rest, ok := strings.Cut(string(page), tableBegins)
 	old, after, ok2 := strings.Cut(rest, tableEnds)
 	if !ok || !ok2 {
-		t.Fatalf("README.md lacks %q or %q", tableBegins, tableEnds)
+		t.Fatalf("%s lacks %q or %q", path, tableBegins, tableEnds)
 	}
 	if *update {
 		if err := os.WriteFile(path, []byte(before+tableBegins+table+tableEnds+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if old != table {
-		t.Errorf("the table is not the schema's; run: go test ./plugin -run Readme -update\n%s", table)
+		t.Errorf("the table is not the schema's; run: go test ./plugin -run TestPageTells -update\n%s", table)
 	}
 }
 
@@ -86,8 +86,10 @@ func TestPagesTellReasonsAndMetrics(t *testing.T) {
 	for _, name := range policyNames {
 		has("docs/why-this-replica.md", page, "`"+name+"`")
 	}
+	symptoms := read("../docs/troubleshooting.md")
 	for _, kind := range faultNames {
 		has("README.md", readme, kind)
+		has("docs/troubleshooting.md", symptoms, "\n| `"+kind+"` |")
 	}
 	sources, err := filepath.Glob("*.go")
 	if err != nil {
