@@ -76,7 +76,7 @@ coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envo
 dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and Prometheus: two minutes (prometheus, chromium)
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
-	cd examples/grafana && $(GO) test -timeout 10m -count=1 .
+	cd examples/grafana && $(GO) test -timeout 10m -count=1 ./...
 
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
