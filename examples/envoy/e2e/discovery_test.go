@@ -67,6 +67,7 @@ func (g *gateway) stayHome(t *testing.T, when string, homes map[string]string) {
 // Envoy learns of a replica, loses it and learns of it again; so does the plugin,
 // and nobody else's sessions move.
 func TestDiscoveryFindsLosesAndRefinds(t *testing.T) {
+	t.Parallel()
 	each(t, discovered, func(t *testing.T, g *gateway) {
 		b, c := g.replicas[1].Addr, g.replicas[2].Addr
 		defer g.list(t, nil)
@@ -100,6 +101,7 @@ func TestDiscoveryFindsLosesAndRefinds(t *testing.T) {
 
 // Envoy's view of a replica's health reaches the plugin.
 func TestDiscoveredHealth(t *testing.T) {
+	t.Parallel()
 	each(t, discovered, func(t *testing.T, g *gateway) {
 		a := g.replicas[0].Addr
 		defer g.list(t, nil)
@@ -132,6 +134,7 @@ func TestDiscoveredHealth(t *testing.T) {
 
 // The lines that discovery.yaml has for DNS, in place of those for a file.
 func TestDiscoveryFromDNS(t *testing.T) {
+	t.Parallel()
 	for _, v := range versions() {
 		t.Run(v, func(t *testing.T) {
 			t.Parallel()
@@ -170,6 +173,7 @@ func TestDiscoveryFromDNS(t *testing.T) {
 // The admin interface is not there: the replicas stay as they are, routing goes
 // on, and what has happened meanwhile is learnt afterwards. One worker asks.
 func TestDiscoveryWithoutTheAdminInterface(t *testing.T) {
+	t.Parallel()
 	each(t, discovered, func(t *testing.T, g *gateway) {
 		d, c := g.discovery, g.replicas[2].Addr
 		defer g.list(t, nil)
