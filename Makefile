@@ -7,8 +7,11 @@ GO ?= go
 LISTEN ?= 127.0.0.1:8080
 # What does not change the code must not change the bytes: no paths, no VCS state, no build id.
 WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="-s -w -buildid="
-SOURCES := go.mod go.sum $(shell find plugin policy -type f ! -name '*_test.go')
-HOST_SOURCES := go.mod go.sum $(shell find hostsim -type f ! -name '*_test.go')
+SOURCES := go.mod go.sum $(shell find plugin policy internal -type f ! -name '*_test.go')
+HOST_SOURCES := go.mod go.sum $(shell find hostsim internal -type f ! -name '*_test.go')
+
+# Go modules of their own, so that what they import stays out of go.mod; RATIONALE.md says why. Coraza's is built for wasm alone.
+MODULES := $(filter-out examples/coraza/plugin,$(patsubst %/go.mod,%,$(wildcard build/*/go.mod examples/*/go.mod examples/*/*/go.mod)))
 
 # The plugins of examples/other-plugin, for each the files that it is made of.
 OTHER := examples/other-plugin
@@ -16,10 +19,15 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
-.PHONY: help demo serve test e2e e2e-vllm peer coraza rust bench check fuzz race wasm build others clean
+# OpenAI's SDKs for examples/clients, at pinned versions.
+CLIENTS := examples/clients
+PYTHON_SDK := dist/clients/requirements.txt
+NODE_SDK := $(CLIENTS)/node/node_modules/.package-lock.json
+
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST))
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build wasm ## replay a real trace through the plugin and simulated replicas, under a minute
 	@dist/hostsim demo --wasm dist/pinwheel.wasm
@@ -27,7 +35,7 @@ demo: build wasm ## replay a real trace through the plugin and simulated replica
 serve: build wasm ## such a gateway, staying up for your own requests (LISTEN=127.0.0.1:8080)
 	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --listen $(LISTEN)
 
-test: wasm build others ## everything that decides whether a change may land, real Envoy included
+test: wasm build others clients ## everything that decides whether a change may land, real Envoy included
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
@@ -53,6 +61,11 @@ coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envo
 	@$(GO) run ./build/envoy 1.36.4 >/dev/null
 	$(GO) test -tags coraza -timeout 40m -count=1 ./examples/coraza
 
+dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and Prometheus: two minutes (prometheus, chromium)
+	@$(GO) run ./build/envoy >/dev/null
+	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
+	cd examples/grafana && $(GO) test -timeout 10m -count=1 .
+
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench
@@ -64,6 +77,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet -tags coraza ./examples/coraza
 	$(GO) vet -tags vllm ./examples/vllm
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
+	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done
 	$(GO) vet -tags rust ./$(OTHER)/...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
 	$(GO) test ./build/imports ./build/texts
@@ -84,6 +98,17 @@ wasm: dist/pinwheel.wasm ## dist/pinwheel.wasm
 build: dist/hostsim ## dist/hostsim
 others: $(GATE) $(ASK) ## example plugins in AssemblyScript and Go, for their tests (npm, or else Node from PyPI)
 
+clients: $(PYTHON_SDK) $(NODE_SDK) ## OpenAI's SDKs for examples/clients: into dist/clients for Python, node_modules for Node
+
+$(PYTHON_SDK): $(CLIENTS)/python/requirements.txt
+	rm -rf dist/clients
+	PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \
+		--only-binary=:all: --require-hashes --no-deps --target dist/clients -r $<
+	cp $< $@
+
+$(NODE_SDK): $(CLIENTS)/node/package.json $(CLIENTS)/node/package-lock.json
+	$(GO) run ./build/npm $(CLIENTS)/node ci --no-audit --no-fund
+
 $(GATE): $(OTHER)/assemblyscript/package.json $(OTHER)/assemblyscript/package-lock.json $(OTHER)/assemblyscript/assembly/index.ts
 	$(GO) run ./build/npm $(OTHER)/assemblyscript ci --no-audit --no-fund
 	$(GO) run ./build/npm $(OTHER)/assemblyscript run --silent build
@@ -101,4 +126,4 @@ dist/hostsim: $(HOST_SOURCES)
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./hostsim/cmd/hostsim
 
 clean: ## remove what was built
-	rm -rf dist $(OTHER)/*/node_modules $(OTHER)/*/*.wasm $(OTHER)/*/target
+	rm -rf dist $(OTHER)/*/node_modules $(CLIENTS)/node/node_modules $(OTHER)/*/*.wasm $(OTHER)/*/target

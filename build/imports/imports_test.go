@@ -29,7 +29,8 @@ var rules = []rule{
 	// number, or hold state for another goroutine.
 	{"policy", []string{"encoding/binary", "errors", "math", "math/bits", "slices", "sort"}, nil},
 	{"policy/policytest", nil, nil},
-	{"plugin", nil, []string{"./policy", "./plugin/abi", "github.com/tetratelabs/proxy-wasm-go-sdk/", "github.com/tidwall/gjson"}},
+	{"internal/version", []string{}, nil},
+	{"plugin", nil, []string{"./policy", "./plugin/abi", "./internal/version", "github.com/tetratelabs/proxy-wasm-go-sdk/", "github.com/tidwall/gjson"}},
 	{"plugin/abi", nil, []string{"github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// For plugins that know nothing of Pinwheel.
 	{"plugin/abi/full", nil, []string{"./plugin/abi/internal/hostcall", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
@@ -41,11 +42,15 @@ var rules = []rule{
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
-	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "github.com/spf13/cobra"}},
+	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./internal/version", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
+	// A module of its own, too: the Compose specification's library and what that needs.
+	{"build/compose", nil, []string{"github.com/compose-spec/compose-go/v2"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+	// A module of its own: Grafana's types and the browser of its tests are nobody else's need.
+	{"examples/grafana", nil, []string{"github.com/grafana/grafana-foundation-sdk/go/"}},
 	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
 }
 

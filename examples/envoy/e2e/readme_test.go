@@ -168,6 +168,25 @@ func TestFrontPageExcerpt(t *testing.T) {
 	}
 }
 
+// The line that the page about carriers quotes is in the configuration it names.
+func TestReadmeExcerpt(t *testing.T) {
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile("../stateful-session.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := envoytest.Blocks(string(page), "yaml")
+	if len(blocks) != 1 {
+		t.Fatalf("%d blocks of YAML, want one", len(blocks))
+	}
+	if line := strings.TrimSpace(blocks[0]); !strings.Contains(string(config), line) {
+		t.Errorf("stateful-session.yaml has no %q", line)
+	}
+}
+
 // The front page's commands run as printed, but for the ports.
 func TestFrontPageCommands(t *testing.T) {
 	root, err := envoytest.Root()

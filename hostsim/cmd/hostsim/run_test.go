@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
+	"github.com/pinwheel-proxy/pinwheel/internal/version"
 )
 
 // guestWasm compiles the gateway tests' plugin, once, and returns its path.
@@ -324,5 +325,11 @@ func TestReadConfig(t *testing.T) {
 func TestPluginTextCannotSteerTheTerminal(t *testing.T) {
 	if got, want := printable("a\x1b[2J\tb\xff\r\nc"), "a?[2J\tb??\nc"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if code, out, _ := command("--version"); code != 0 || out != "hostsim version "+version.Number+"\n" {
+		t.Errorf("%d %q", code, out)
 	}
 }
