@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 GO ?= go
 LISTEN ?= 127.0.0.1:8080
+PAGE ?= 127.0.0.1:8081
 # What does not change the code must not change the bytes: no paths, no VCS state, no build id.
 WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="-s -w -buildid="
 SOURCES := go.mod go.sum $(shell find plugin policy -type f ! -name '*_test.go')
@@ -16,7 +17,7 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
-.PHONY: help demo serve test e2e peer coraza rust bench check fuzz race wasm build others clean
+.PHONY: help demo serve test e2e peer coraza rust browser systemd bench check fuzz race wasm build others clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +25,8 @@ help: ## list the targets
 demo: build wasm ## replay a real trace through the plugin and simulated replicas, under a minute
 	@dist/hostsim demo --wasm dist/pinwheel.wasm
 
-serve: build wasm ## such a gateway, staying up for your own requests (LISTEN=127.0.0.1:8080)
-	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --listen $(LISTEN)
+serve: build wasm ## such a gateway, staying up for your own requests, with a page (LISTEN=127.0.0.1:8080 PAGE=127.0.0.1:8081)
+	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --page-session-ids --page $(PAGE) --listen $(LISTEN)
 
 test: wasm build others ## everything that decides whether a change may land, real Envoy included
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
@@ -48,6 +49,12 @@ coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envo
 	@$(GO) run ./build/envoy 1.36.4 >/dev/null
 	$(GO) test -tags coraza -timeout 40m -count=1 ./examples/coraza
 
+browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes docs/live-page.png anew
+	cd build/browser && $(GO) test -count=1 -timeout 15m . $(UPDATE)
+
+systemd: build ## the unit file by systemd's own checks (Debian package systemd)
+	$(GO) test -tags systemd -count=1 ./examples/embedded
+
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench
@@ -57,6 +64,8 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
 	$(GO) vet -tags coraza ./examples/coraza
+	$(GO) vet -tags systemd ./examples/embedded
+	cd build/browser && $(GO) vet . && $(GO) mod tidy -diff
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	$(GO) vet -tags rust ./$(OTHER)/...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...

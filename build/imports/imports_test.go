@@ -43,6 +43,8 @@ var rules = []rule{
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
 	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
+	// A module of its own: a browser's protocol is large.
+	{"build/browser", nil, []string{"github.com/chromedp/"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},

@@ -304,7 +304,7 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer ln.Close()
 	code, _, stderr := command("serve", "--sim-replicas", "1", "--listen", ln.Addr().String())
-	if code != 1 || !strings.HasSuffix(stderr, "--listen 127.0.0.1:8081 (make serve LISTEN=127.0.0.1:8081)\n") {
+	if code != 1 || !strings.HasSuffix(stderr, "--listen 127.0.0.1:8082 (make serve LISTEN=127.0.0.1:8082)\n") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
