@@ -5,10 +5,11 @@ SHELL := /bin/bash
 
 GO ?= go
 LISTEN ?= 127.0.0.1:8080
+PAGE ?= 127.0.0.1:8081
 # What does not change the code must not change the bytes: no paths, no VCS state, no build id.
 WASM_BUILD = CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="$(strip -s -w -buildid= $(STAMP))"
-SOURCES := go.mod go.sum $(shell find plugin policy internal -type f ! -name '*_test.go')
-HOST_SOURCES := go.mod go.sum $(shell find hostsim internal -type f ! -name '*_test.go')
+SOURCES := go.mod go.sum $(shell find plugin policy build/version -type f ! -name '*_test.go')
+HOST_SOURCES := go.mod go.sum $(shell find hostsim build/version -type f ! -name '*_test.go')
 
 # A release differs from any other build by the version that it reports. `make release` sets VERSION's stamp.
 VERSION ?=
@@ -31,10 +32,10 @@ CLIENTS := examples/clients
 PYTHON_SDK := dist/clients/requirements.txt
 NODE_SDK := $(CLIENTS)/node/node_modules/.package-lock.json
 
-.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST))
 # Envoy Gateway's types and the tests against them, a Go module of its own.
 GATEWAY := examples/envoy-gateway/check
 
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST))
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,8 +43,8 @@ help: ## list the targets
 demo: build wasm ## replay a real trace through the plugin and simulated replicas, under a minute
 	@dist/hostsim demo --wasm dist/pinwheel.wasm
 
-serve: build wasm ## such a gateway, staying up for your own requests (LISTEN=127.0.0.1:8080)
-	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --listen $(LISTEN)
+serve: build wasm ## such a gateway, staying up for your own requests, with a page (LISTEN=127.0.0.1:8080 PAGE=127.0.0.1:8081)
+	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --page-session-ids --page $(PAGE) --listen $(LISTEN)
 
 test: wasm build others clients oci ## everything that decides whether a change may land, real Envoy included
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
@@ -86,6 +87,12 @@ dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and P
 	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
 	cd examples/grafana && $(GO) test -timeout 10m -count=1 ./...
 
+browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes docs/live-page.png anew
+	cd build/browser && $(GO) test -count=1 -timeout 15m . $(UPDATE)
+
+systemd: build ## the unit file by systemd's own checks (Debian package systemd)
+	$(GO) test -tags systemd -count=1 ./examples/embedded
+
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench
@@ -96,6 +103,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet -tags peer ./examples/vllm-router/...
 	$(GO) vet -tags coraza ./examples/coraza
 	$(GO) vet -tags vllm ./examples/vllm
+	$(GO) vet -tags systemd ./examples/embedded
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done
 	$(GO) vet -tags rust ./$(OTHER)/...
@@ -159,7 +167,7 @@ dist/ship: $(SHIP_SOURCES)
 oci: wasm dist/ship ## dist/oci: the plugin as OCI images, to push with dist/ship
 	@dist/ship layout dist/pinwheel.wasm dist/oci
 
-release: STAMP = -X github.com/pinwheel-proxy/pinwheel/internal/version.Number=$(VERSION)
+release: STAMP = -X github.com/pinwheel-proxy/pinwheel/build/version.Number=$(VERSION)
 release: dist/ship ## dist/pinwheel-VERSION: all that a release consists of (VERSION=1.2.3)
 	@dist/ship ready "$(VERSION)"
 	rm -rf $(RELEASE)

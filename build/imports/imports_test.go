@@ -29,8 +29,8 @@ var rules = []rule{
 	// number, or hold state for another goroutine.
 	{"policy", []string{"encoding/binary", "errors", "math", "math/bits", "slices", "sort"}, nil},
 	{"policy/policytest", nil, nil},
-	{"internal/version", []string{}, nil},
-	{"plugin", nil, []string{"./policy", "./plugin/abi", "./internal/version", "github.com/tetratelabs/proxy-wasm-go-sdk/", "github.com/tidwall/gjson"}},
+	{"build/version", []string{}, nil},
+	{"plugin", nil, []string{"./policy", "./plugin/abi", "./build/version", "github.com/tetratelabs/proxy-wasm-go-sdk/", "github.com/tidwall/gjson"}},
 	{"plugin/abi", nil, []string{"github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// For plugins that know nothing of Pinwheel.
 	{"plugin/abi/full", nil, []string{"./plugin/abi/internal/hostcall", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
@@ -42,7 +42,7 @@ var rules = []rule{
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
-	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./internal/version", "github.com/spf13/cobra"}},
+	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./build/version", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
 	// A module of its own: what talks to registries stays out of ours.
 	{"build/ship", nil, []string{"github.com/google/go-containerregistry", "github.com/CycloneDX/cyclonedx-go"}},
@@ -52,6 +52,8 @@ var rules = []rule{
 	{"build/apis", nil, []string{"./plugin", "github.com/envoyproxy/go-control-plane/envoy", "istio.io/api", "k8s.io/api", "k8s.io/apimachinery",
 		"sigs.k8s.io/gateway-api", "sigs.k8s.io/json", "google.golang.org/protobuf", "github.com/santhosh-tekuri/jsonschema/v6",
 		"golang.org/x/text", "go.yaml.in/yaml/v4"}},
+	// A module of its own: a browser's protocol is large.
+	{"build/browser", nil, []string{"github.com/chromedp/"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
