@@ -40,7 +40,7 @@ func Turn(ctx context.Context, gateway, session string, words, tokens int) error
 // Work has agents come, talk for some turns that grow, and go, until ctx ends: traffic to look at. With the same seed the
 // same agents come in the same order.
 func Work(ctx context.Context, gateway string, agents int, seed uint64) {
-	names := []string{"ada", "noor", "kofi", "mei", "ivan", "lena", "tomas", "yuki", "sara", "omar", "ines", "pavel"}
+	names := []string{"planner", "coder", "tester", "critic", "writer", "editor", "scout", "judge", "solver", "tutor", "clerk", "guide"}
 	var all sync.WaitGroup
 	for lane := range agents {
 		random := rand.New(rand.NewPCG(seed, uint64(lane)))

@@ -89,7 +89,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("%v, printed:\n%s\nshown:\n%s", err, got, want)
 	}
 	lines := strings.Split(strings.TrimSpace(read(t, filepath.Join(dir, "access.jsonl.1"))), "\n")
-	shown := strings.TrimSpace(strings.Join(envoytest.Blocks(page, "json"), ""))
+	shown := strings.TrimSpace(strings.Join(envoytest.Blocks(page, "jsonl"), ""))
 	if got, want := keys(t, lines[len(lines)-1]), keys(t, shown); !slices.Equal(got, want) {
 		t.Errorf("an access line has %v, the page's %v", got, want)
 	}
