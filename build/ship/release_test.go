@@ -79,9 +79,14 @@ func clone(t *testing.T, tree string) string {
 	return folder
 }
 
-func makeRelease(t *testing.T, tree string) string {
+// makeRelease makes a release for the given platforms of hostsim, or for those that the Makefile names.
+func makeRelease(t *testing.T, tree string, platforms ...string) string {
 	t.Helper()
-	if out, err := in(t, tree, nil, "make", "release", "VERSION="+tried, "PLATFORMS="+platform); err != nil {
+	command := []string{"make", "release", "VERSION=" + tried}
+	if len(platforms) > 0 {
+		command = append(command, "PLATFORMS="+strings.Join(platforms, " "))
+	}
+	if out, err := in(t, tree, nil, command...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return filepath.Join(tree, "dist", "pinwheel-"+tried)
@@ -89,7 +94,7 @@ func makeRelease(t *testing.T, tree string) string {
 
 func TestRelease(t *testing.T) {
 	tree := checkout(t)
-	folder := makeRelease(t, tree)
+	folder := makeRelease(t, tree, platform)
 	sums, err := os.ReadFile(filepath.Join(folder, sumsFile))
 	if err != nil {
 		t.Fatal(err)
