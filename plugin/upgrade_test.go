@@ -15,7 +15,7 @@ func TestPinsSurviveAnUpgrade(t *testing.T) {
 	const config = threeReplicas + `,"admin":{}`
 	newer := filepath.Join(t.TempDir(), "newer.wasm")
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared",
-		"-ldflags=-s -w -buildid= -X github.com/pinwheel-proxy/pinwheel/internal/version.Number=9.8.7", "-o", newer, "./wasm")
+		"-ldflags=-s -w -buildid= -X github.com/pinwheel-proxy/pinwheel/build/version.Number=9.8.7", "-o", newer, "./wasm")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
