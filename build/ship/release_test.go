@@ -257,7 +257,7 @@ func provenanceHolds(t *testing.T, tree, folder string) {
 	if got := build.ResolvedDependencies[0].Digest["gitCommit"]; got != commit {
 		t.Errorf("commit %s, want %s", got, commit)
 	}
-	if want := fmt.Sprintf("GOTOOLCHAIN=%s make release VERSION=%s", goPath(t, "GOVERSION"), tried); build.ExternalParameters["command"] != want {
+	if want := fmt.Sprintf("GOTOOLCHAIN=%s make release VERSION=%s PLATFORMS='%s'", goPath(t, "GOVERSION"), tried, platform); build.ExternalParameters["command"] != want {
 		t.Errorf("%q, want %q", build.ExternalParameters["command"], want)
 	}
 	if len(s.Subject) != 4 || len(build.ResolvedDependencies) < 8 {
