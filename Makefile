@@ -189,7 +189,7 @@ fetchers: ## what Istio's and Envoy Gateway's own code says of each layout of an
 	cd build/ship/fetchers/istio && $(GO) vet . && $(GO) test -count=1 .
 	cd build/ship/fetchers/envoygateway && $(GO) vet . && $(GO) test -count=1 .
 
-signing: oci ## cosign and oras on a loopback registry; builds both, some minutes
+signing: oci ## a release for all platforms, signed by cosign, pulled by oras; builds both
 	cd build/ship && $(GO) test -tags signing -timeout 60m -count=1 -run Signing .
 
 clean: ## remove what was built
