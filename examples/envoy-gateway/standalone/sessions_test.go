@@ -21,6 +21,7 @@ func TestSessions(t *testing.T) {
 	t.Run("a replica dies", s.replicaDies)
 	t.Run("pods go and come", s.podsGoAndCome)
 	t.Run("upgrade by digest", s.upgrade)
+	t.Run("off and on", s.off)
 	t.Run("a digest that does not fit", s.wrongDigest)
 	t.Run("a configuration that the plugin refuses", s.refused)
 	t.Run("ids in bodies", s.idsInBodies)
