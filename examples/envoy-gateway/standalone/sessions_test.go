@@ -65,8 +65,8 @@ func distinct(m map[string]string) []string {
 	return slices.Compact(all)
 }
 
-// clientCannotName: what a client sends under the target's name is gone before any
-// filter; the replica sees the plugin's choice.
+// clientCannotName: what a client sends under the target's name changes nothing; the
+// replica sees the plugin's choice.
 func (s *setup) clientCannotName(t *testing.T) {
 	for i, r := range s.replicas {
 		session := fmt.Sprint("named", i)

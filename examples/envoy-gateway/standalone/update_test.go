@@ -40,7 +40,8 @@ func (s *setup) upgrade(t *testing.T) {
 	s.release(t, "kept")
 }
 
-// off: without the policy requests go on unpinned; with it again the pins are there.
+// off: without the policy requests go on unpinned, and clients do not choose; with it
+// again the pins are there.
 func (s *setup) off(t *testing.T) {
 	home := s.turn(t, "off").served
 	policy := s.objects.Remove("EnvoyExtensionPolicy")
@@ -52,6 +53,14 @@ func (s *setup) off(t *testing.T) {
 		}
 		return r.reason == ""
 	})
+	// Nobody else overwrites what a client sends now, and the balancer would obey it.
+	served := map[string]bool{}
+	for range 20 {
+		served[s.send(t, "GET", "/x", "x-gateway-destination-endpoint", home).served] = true
+	}
+	if len(served) < 2 {
+		t.Errorf("20 requests that name a replica went to it alone: %v", served)
+	}
 	s.objects.Add(policy)
 	s.apply(t)
 	until(t, "the plugin is back", func() bool { return s.turn(t, "off").reason != "" })
