@@ -114,7 +114,6 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet -tags coraza ./examples/coraza
 	$(GO) vet -tags vllm ./examples/vllm
 	$(GO) vet -tags systemd ./examples/embedded
-	cd $(GATEWAY)/check && $(GO) vet . && $(GO) mod tidy -diff
 	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done

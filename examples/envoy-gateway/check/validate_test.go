@@ -21,9 +21,15 @@ func read(t *testing.T) string {
 	return string(text)
 }
 
-func TestExampleIsValid(t *testing.T) {
-	if err := check.File("pinwheel.yaml", []byte(read(t))); err != nil {
-		t.Error(err)
+func TestExamplesAreValid(t *testing.T) {
+	for _, name := range []string{"pinwheel.yaml", "bodies.yaml"} {
+		text, err := os.ReadFile("../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := check.File(name, text); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -147,6 +148,14 @@ func (o *Objects) Rename(kind, name string) {
 			object.At("metadata")["name"] = name
 		}
 	}
+}
+
+// Remove takes the object of that kind away and returns it.
+func (o *Objects) Remove(kind string) Object {
+	i := slices.IndexFunc(o.objects, func(object Object) bool { return object["kind"] == kind })
+	removed := o.objects[i]
+	o.objects = slices.Delete(o.objects, i, i+1)
+	return removed
 }
 
 // Add puts one more object beside them.

@@ -21,6 +21,7 @@ func TestSessions(t *testing.T) {
 	t.Run("a replica dies", s.replicaDies)
 	t.Run("pods go and come", s.podsGoAndCome)
 	t.Run("upgrade by digest", s.upgrade)
+	t.Run("off and on", s.off)
 	t.Run("a digest that does not fit", s.wrongDigest)
 	t.Run("a configuration that the plugin refuses", s.refused)
 	t.Run("ids in bodies", s.idsInBodies)
@@ -64,8 +65,8 @@ func distinct(m map[string]string) []string {
 	return slices.Compact(all)
 }
 
-// clientCannotName: what a client sends under the target's name is gone before any
-// filter; the replica sees the plugin's choice.
+// clientCannotName: what a client sends under the target's name changes nothing; the
+// replica sees the plugin's choice.
 func (s *setup) clientCannotName(t *testing.T) {
 	for i, r := range s.replicas {
 		session := fmt.Sprint("named", i)

@@ -40,6 +40,36 @@ func (s *setup) upgrade(t *testing.T) {
 	s.release(t, "kept")
 }
 
+// off: without the policy requests go on unpinned, and clients do not choose; with it
+// again the pins are there.
+func (s *setup) off(t *testing.T) {
+	home := s.turn(t, "off").served
+	policy := s.objects.Remove("EnvoyExtensionPolicy")
+	s.apply(t)
+	until(t, "the plugin is off", func() bool {
+		r := s.turn(t, "off")
+		if r.status != 200 {
+			t.Fatalf("a request failed: %+v", r)
+		}
+		return r.reason == ""
+	})
+	// Nobody else overwrites what a client sends now, and the balancer would obey it.
+	served := map[string]bool{}
+	for range 20 {
+		served[s.send(t, "GET", "/x", "x-gateway-destination-endpoint", home).served] = true
+	}
+	if len(served) < 2 {
+		t.Errorf("20 requests that name a replica went to it alone: %v", served)
+	}
+	s.objects.Add(policy)
+	s.apply(t)
+	until(t, "the plugin is back", func() bool { return s.turn(t, "off").reason != "" })
+	if r := s.turn(t, "off"); r.served != home || r.reason != "pinned" {
+		t.Errorf("with the plugin again: %+v, want %s, pinned", r, home)
+	}
+	s.release(t, "off")
+}
+
 // wrongDigest: Envoy Gateway runs the image with that digest or none. With failOpen
 // it takes the plugin that was there out: requests go on, balanced without pins. The
 // pins are there again when the plugin is.
