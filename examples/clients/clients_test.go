@@ -1,10 +1,8 @@
 package clients
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +19,9 @@ type sdk struct {
 	name, program, dir string
 	chat               string // the example of a conversation
 	fails              string // a program whose session ends by an exception in the middle
+	calls              string // a program that names its session in each call, and uses what else the SDK has
+	turns              string // a program of four turns, the next one for each line that it reads
+	cut                string // the error of a stream that is cut
 	env                []string
 }
 
@@ -41,6 +42,42 @@ await withSession(new OpenAI(), async (llm) => {
 }, { id: 'fails' });
 `
 
+const pythonCalls = `
+import openai
+client, named = openai.OpenAI(), {"X-Session-ID": "call"}
+hello = [{"role": "user", "content": "hello"}]
+with client.chat.completions.stream(model="sim", messages=hello, n=2, extra_headers=named) as stream:
+    choice = stream.get_final_completion().choices[1]
+print(choice.index, choice.message.role, choice.finish_reason, choice.message.content)
+words = client.completions.create(model="sim", prompt="hello", stream=True, max_tokens=12, extra_headers=named)
+print("".join(word.choices[0].text for word in words))
+try:
+    client.chat.completions.create(model="sim", messages=[], extra_headers=named)
+except openai.BadRequestError as error:
+    print(error.status_code, error.type, error.body["message"])
+client.post(str(client.base_url.join("/finish_session")), cast_to=object, options={"headers": named})
+`
+
+const nodeCalls = `
+import OpenAI from 'openai';
+const client = new OpenAI();
+const named = { headers: { 'X-Session-ID': 'call' } };
+const messages = [{ role: 'user', content: 'hello' }];
+const stream = client.chat.completions.stream({ model: 'sim', messages, n: 2 }, named);
+const choice = (await stream.finalChatCompletion()).choices[1];
+console.log(choice.index, choice.message.role, choice.finish_reason, choice.message.content);
+let text = '';
+const words = await client.completions.create({ model: 'sim', prompt: 'hello', stream: true, max_tokens: 12 }, named);
+for await (const word of words) text += word.choices[0].text;
+console.log(text);
+try {
+  await client.chat.completions.create({ model: 'sim', messages: [] }, named);
+} catch (error) {
+  console.log(error.status, error.type, error.error.message);
+}
+await client.post(new URL('/finish_session', client.baseURL).href, named);
+`
+
 func sdks(t *testing.T) []sdk {
 	t.Helper()
 	packages, err := filepath.Abs(filepath.Join(root, "dist", "clients"))
@@ -53,15 +90,23 @@ func sdks(t *testing.T) []sdk {
 		}
 	}
 	// Of npm on this machine, or of the one that comes in a wheel: the Node beside it.
-	node := exec.CommandContext(t.Context(), "go", "run", "./build/npm", "examples/clients/node", "exec", "--silent", "-c", "node -p process.execPath")
+	node := exec.CommandContext(t.Context(), "go", "run", "./build/npm", "examples/clients/node",
+		"exec", "--silent", "-c", "node -p process.execPath")
 	node.Dir, node.Stderr = root, os.Stderr
 	path, err := node.Output()
 	if err != nil {
 		t.Fatalf("node: %v", err)
 	}
 	return []sdk{
-		{name: "python", program: "python3", dir: "python", chat: "chat.py", fails: pythonFails, env: []string{"PYTHONPATH=" + packages, "PYTHONDONTWRITEBYTECODE=1"}},
-		{name: "node", program: strings.TrimSpace(string(path)), dir: "node", chat: "chat.mjs", fails: nodeFails},
+		{
+			name: "python", program: "python3", dir: "python", chat: "chat.py", fails: pythonFails, calls: pythonCalls,
+			turns: pythonTurns, cut: "APIConnectionError",
+			env: []string{"PYTHONPATH=" + packages, "PYTHONDONTWRITEBYTECODE=1"},
+		},
+		{
+			name: "node", program: strings.TrimSpace(string(path)), dir: "node", chat: "chat.mjs", fails: nodeFails, calls: nodeCalls,
+			turns: nodeTurns, cut: "TypeError",
+		},
 	}
 }
 
@@ -72,7 +117,8 @@ func (s sdk) command(t *testing.T, g *gateway, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	cmd.Dir = s.dir
-	cmd.Env = append(append(os.Environ(), s.env...), "OPENAI_BASE_URL=http://"+g.addr+"/v1", "OPENAI_API_KEY=unused", "NO_PROXY=127.0.0.1")
+	cmd.Env = append(append(os.Environ(), s.env...),
+		"OPENAI_BASE_URL=http://"+g.addr+"/v1", "OPENAI_API_KEY=unused", "NO_PROXY=127.0.0.1")
 	return cmd
 }
 
@@ -84,7 +130,8 @@ func (s sdk) script(t *testing.T, g *gateway, text string) *exec.Cmd {
 	return s.command(t, g, "-c", text)
 }
 
-var turnLine = regexp.MustCompile(`(?m)^turn (\d+): (\d+) of (\d+) prompt tokens cached: Replica (\S+) had (\d+) of (\d+) prompt tokens cached\.\.*$`)
+var turnLine = regexp.MustCompile(
+	`(?m)^turn (\d+): (\d+) of (\d+) prompt tokens cached: Replica (\S+) had (\d+) of (\d+) prompt tokens cached\.\.*$`)
 
 // Everything runs on one gateway, one after another: Envoy takes seconds to compile the plugin.
 func TestClients(t *testing.T) {
@@ -98,6 +145,7 @@ func TestClients(t *testing.T) {
 			})
 		}
 		run("chat", chats)
+		run("calls", calls)
 		run("exception", fails)
 		run("SIGINT", func(t *testing.T, s sdk, g *gateway) { interrupted(t, s, g, syscall.SIGINT) })
 		run("SIGTERM", func(t *testing.T, s sdk, g *gateway) { interrupted(t, s, g, syscall.SIGTERM) })
@@ -105,8 +153,8 @@ func TestClients(t *testing.T) {
 			run("rollouts", rollouts)
 			run("rollouts, SIGINT", func(t *testing.T, s sdk, g *gateway) { rolloutsInterrupted(t, s, g, syscall.SIGINT) })
 			run("rollouts, SIGTERM", func(t *testing.T, s sdk, g *gateway) { rolloutsInterrupted(t, s, g, syscall.SIGTERM) })
-			run("replica dies", replicaDies)
 		}
+		run("replica dies", replicaDies)
 	}
 }
 
@@ -130,6 +178,25 @@ func chats(t *testing.T, s sdk, g *gateway) {
 	}
 	if seen := g.seen(); len(seen) != 1 {
 		t.Errorf("the models saw sessions %v, want one with three turns", seen)
+	}
+}
+
+// A header in each call names the session, too; and what the SDK puts together, chunks and errors, is what the models said.
+func calls(t *testing.T, s sdk, g *gateway) {
+	out, err := s.script(t, g, s.calls).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	seen := g.seen()
+	if len(seen) != 1 || len(seen["call"]) != 1 {
+		t.Fatalf("the models saw %v, want the session `call` at one of them", seen)
+	}
+	home := g.home(t, "call").addr
+	want := "1 assistant stop Replica " + home + " had 0 of 8 prompt tokens cached........\n" +
+		"Replica " + home + " had 0 of 1 prompt tokens cached....\n" +
+		"400 invalid_request_error messages: missing or empty\n"
+	if string(out) != want {
+		t.Errorf("printed\n%swant\n%s", out, want)
 	}
 }
 
@@ -209,73 +276,5 @@ func rolloutsInterrupted(t *testing.T, s sdk, g *gateway, signal syscall.Signal)
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code == 0 || strings.Contains(out.Tail(999), "not released") {
 		t.Errorf("exit code %d after %v\n%s", code, signal, out.Tail(99))
-	}
-}
-
-const pythonTwoTurns = `
-import openai
-from pinwheel_session import session
-messages = [{"role": "user", "content": "hello " * 200}]
-with session(openai.OpenAI(max_retries=0), "lives") as llm:
-    for turn in range(4):
-        try:
-            answer = llm.chat.completions.create(model="sim", messages=messages, stream=True, max_tokens=1)
-            print(turn, *(c.choices[0].finish_reason for c in answer), flush=True)
-        except Exception as error:
-            print(turn, type(error).__module__.split(".")[0], type(error).__name__, flush=True)
-        input()
-`
-
-// The session's replica dies. A turn that has no answer yet is repeated on a spare by Envoy, and the client sees nothing;
-// one in the middle of its stream is the client's to repeat.
-func replicaDies(t *testing.T, s sdk, g *gateway) {
-	cmd := s.script(t, g, pythonTwoTurns)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	out := bufio.NewScanner(pipe)
-	line := func() string { out.Scan(); return out.Text() }
-	next := func() { _, _ = io.WriteString(in, "\n") }
-
-	if got := line(); got != "0 length" {
-		t.Errorf("the first turn said %q", got)
-	}
-	home := g.home(t, "lives")
-	home.http.Close()
-	next()
-	if got := line(); got != "1 length" {
-		t.Errorf("the turn after its replica's death said %q", got)
-	}
-	home.reopen(t)
-	g.hold(true)
-	next()
-	until(t, "a stream has begun", func() bool { return g.running() == 1 })
-	for _, m := range g.models {
-		if m.Stats().Running == 1 {
-			home = m
-		}
-	}
-	home.http.Close()
-	if got := line(); got != "2 openai APIConnectionError" {
-		t.Errorf("the turn whose stream was cut said %q", got)
-	}
-	home.reopen(t)
-	g.hold(false)
-	next()
-	if got := line(); got != "3 length" {
-		t.Errorf("the turn that is repeated said %q", got)
-	}
-	next()
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
 	}
 }

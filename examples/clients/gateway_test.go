@@ -43,7 +43,7 @@ type model struct {
 
 func openModel(t *testing.T) *model {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:"+freePort(t)) // one that it gets again in reopen
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func TestReadmeCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := envoytest.RunScript(t.Context(), root, script, "ENVOY="+bin, "PATH="+filepath.Dir(node)+":"+path, "NO_PROXY=127.0.0.1", "PYTHONDONTWRITEBYTECODE=1")
+	out, err := envoytest.RunScript(t.Context(), root, script,
+		"ENVOY="+bin, "PATH="+filepath.Dir(node)+":"+path, "NO_PROXY=127.0.0.1", "PYTHONDONTWRITEBYTECODE=1")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -100,7 +101,8 @@ func TestReadmeExcerpts(t *testing.T) {
 				} `yaml:"responses_api_models"`
 			} `yaml:"policy_model"`
 		}
-		if err := yaml.Unmarshal([]byte(excerpt), &config); err != nil || config.Model.Kinds.VLLM["session_affinity_header"] != "X-Session-ID" {
+		err := yaml.Unmarshal([]byte(excerpt), &config)
+		if err != nil || config.Model.Kinds.VLLM["session_affinity_header"] != "X-Session-ID" {
 			t.Errorf("%v in\n%s", err, excerpt)
 		}
 	}

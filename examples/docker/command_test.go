@@ -48,7 +48,8 @@ func TestCommand(t *testing.T) {
 	if strings.Count(config, byName) != 1 {
 		t.Fatalf("the configuration has no %s", byName)
 	}
-	config = strings.NewReplacer(byName, strings.Join(hosts, ", "), "port_value: 10000}", "port_value: "+port+"}", "port_value: 9901}", "port_value: "+admin+"}").Replace(config)
+	config = strings.NewReplacer(byName, strings.Join(hosts, ", "),
+		"port_value: 10000}", "port_value: "+port+"}", "port_value: 9901}", "port_value: "+admin+"}").Replace(config)
 	put := func(name, text string) {
 		name = filepath.Join(image, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

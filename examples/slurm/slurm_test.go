@@ -81,7 +81,8 @@ func (j *job) configure(t *testing.T, hosts ...string) {
 			j.replicas[host] = r
 		}
 	}
-	out, err := script(t, []string{"BACKEND_PORT=" + j.backend, "PORT=" + j.port, "ADMIN_PORT=0", "SECRET=sesame"}, append([]string{j.folder}, hosts...)...)
+	env := []string{"BACKEND_PORT=" + j.backend, "PORT=" + j.port, "ADMIN_PORT=0", "SECRET=sesame"}
+	out, err := script(t, env, append([]string{j.folder}, hosts...)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -254,16 +255,10 @@ var stubs = map[string]string{
 		"exec $REPLICAS 127.0.0.2:$BACKEND_PORT 127.0.0.3:$BACKEND_PORT 127.0.0.4:$BACKEND_PORT",
 }
 
-// The README's commands run as printed, in one shell.
-func TestReadmeCommands(t *testing.T) {
-	bin, dir := envoy(t), t.TempDir()
-	sdk, err := filepath.Abs(filepath.Join(root, "dist", "clients"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(sdk, "openai")); err != nil {
-		t.Fatalf("%v; run `make clients`", err)
-	}
+// cluster is a folder with the stand-ins, and the environment in which they are found.
+func cluster(t *testing.T) (dir string, env []string) {
+	t.Helper()
+	dir = t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "replicas"), "./examples/envoy/replicas")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
@@ -278,14 +273,30 @@ func TestReadmeCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sdk, err := filepath.Abs(filepath.Join(root, "dist", "clients"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(sdk, "openai")); err != nil {
+		t.Fatalf("%v; run `make clients`", err)
+	}
+	return dir, []string{
+		"PATH=" + dir + ":" + path, "REPLICAS=" + filepath.Join(dir, "replicas"), "PYTHONPATH=" + sdk, "PYTHONDONTWRITEBYTECODE=1",
+		"NO_PROXY=127.0.0.1", "TMPDIR=" + dir,
+		"PORT=" + freePort(t), "ADMIN_PORT=" + freePort(t), "BACKEND_PORT=" + freePort(t),
+	}
+}
+
+// The README's commands run as printed, in one shell.
+func TestReadmeCommands(t *testing.T) {
+	bin := envoy(t)
+	dir, env := cluster(t)
 	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := strings.Join(envoytest.ShellBlocks(string(page)), "\n")
-	out, err := envoytest.RunScript(t.Context(), root, strings.NewReplacer("make wasm", ":", "/tmp/llm", dir).Replace(commands),
-		"PATH="+dir+":"+path, "ENVOY="+bin, "REPLICAS="+filepath.Join(dir, "replicas"), "PYTHONPATH="+sdk, "PYTHONDONTWRITEBYTECODE=1",
-		"NO_PROXY=127.0.0.1", "PORT="+freePort(t), "ADMIN_PORT="+freePort(t), "BACKEND_PORT="+freePort(t))
+	commands := strings.NewReplacer("make wasm", ":", "/tmp/llm", dir).Replace(strings.Join(envoytest.ShellBlocks(string(page)), "\n"))
+	out, err := envoytest.RunScript(t.Context(), root, commands, append(env, "ENVOY="+bin)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -295,6 +306,21 @@ func TestReadmeCommands(t *testing.T) {
 	lds, err := os.ReadFile(filepath.Join(dir, "lds.yaml"))
 	if err != nil || strings.Count(string(lds), `"127.0.0.2:`) != 8 || strings.Count(string(lds), `"127.0.0.3:`) != 8 {
 		t.Errorf("want eight replicas on each of two hosts: %v\n%s", err, lds)
+	}
+}
+
+// A part that ends before the command could begin ends the job, the other parts, and leaves nothing behind.
+func TestPartEnds(t *testing.T) {
+	envoy(t)
+	dir, env := cluster(t)
+	out, err := envoytest.RunScript(t.Context(), root, "MODEL=Qwen/Qwen3-8B sbatch examples/slurm/pinwheel.sbatch echo the command runs",
+		append(env, "ENVOY=false")...)
+	if err == nil || !strings.Contains(out, "pinwheel.sbatch: a part ended before http://127.0.0.") ||
+		strings.Contains(out, "the command runs") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "tmp.*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 
@@ -323,7 +349,8 @@ launch_router regular " http://127.0.0.2:8100 http://127.0.0.2:8101 http://127.0
 wait; cat "$TMPDIR/log"`)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "PATH="+here+":"+os.Getenv("PATH"), "TMPDIR="+dir)
 	out, err := cmd.CombinedOutput()
-	for _, want := range []string{`"replicas": ["127.0.0.2:8100", "127.0.0.2:8101", "127.0.0.3:8100"],`, "0.0.0.0, port_value: 8000}", "lds_config"} {
+	const list = `"replicas": ["127.0.0.2:8100", "127.0.0.2:8101", "127.0.0.3:8100"],`
+	for _, want := range []string{list, "0.0.0.0, port_value: 8000}", "lds_config"} {
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("%v, no %s in\n%s", err, want, out)
 		}

@@ -37,6 +37,25 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+// A generation that nobody bounds ends by itself: helpers of SDKs take "length" for an error.
+func TestFinishReason(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"sim_prompt":{"tokens":9}}`:                            "stop",
+		`{"sim_prompt":{"tokens":9},"max_tokens":null}`:          "stop",
+		`{"sim_prompt":{"tokens":9},"max_tokens":5}`:             "length",
+		`{"sim_prompt":{"tokens":9},"max_completion_tokens":16}`: "length",
+	} {
+		c := decode(t, post(newServer(t, Config{}), "/v1/chat/completions", body).Body.String())
+		if c.Choices[0].Finish != want {
+			t.Errorf("%s: finish_reason %q, want %q", body, c.Choices[0].Finish, want)
+		}
+		streamed := post(newServer(t, Config{}), "/v1/chat/completions", strings.TrimSuffix(body, "}")+`,"stream":true}`).Body.String()
+		if strings.Count(streamed, `"finish_reason":"`+want+`"`) != 1 {
+			t.Errorf("%s: streamed without one %q\n%s", body, want, streamed)
+		}
+	}
+}
+
 // What SDKs ask of a stream: each choice begins with its role and ends with a reason, and all events are of one kind.
 func TestStreamIsWhatSDKsPutTogether(t *testing.T) {
 	for path, kind := range map[string]string{"/v1/chat/completions": "chat.completion.chunk", "/v1/completions": "text_completion"} {

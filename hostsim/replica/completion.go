@@ -90,7 +90,7 @@ func (a *answer) whole() object {
 	}
 	choices := make([]object, a.prompt.choices)
 	for i := range choices {
-		choices[i] = object{"index": i, "finish_reason": "length"}
+		choices[i] = object{"index": i, "finish_reason": a.prompt.finish}
 		if a.chat {
 			choices[i]["message"] = object{"role": "assistant", "content": a.text()}
 		} else {
@@ -148,7 +148,7 @@ func (a *answer) stream(w http.ResponseWriter, r *http.Request) (sent int) {
 			token = words[position]
 		}
 		if position == a.prompt.output-1 {
-			finish = "length"
+			finish = a.prompt.finish
 		}
 		for index := range a.prompt.choices {
 			if err := writeEvent(w, a.chunk(index, position, token, finish)); err != nil || out.Flush() != nil {

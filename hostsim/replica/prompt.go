@@ -39,8 +39,9 @@ type prompt struct {
 	model        string
 	tokens       int
 	blocks       []uint64
-	output       int // tokens to generate in each choice
-	choices      int // answers to generate from the one prompt, 1 to maxChoices
+	output       int    // tokens to generate in each choice
+	finish       string // why the generation ends: "stop" by itself, "length" where the request bounds it
+	choices      int    // answers to generate from the one prompt, 1 to maxChoices
 	stream       bool
 	includeUsage bool
 }
@@ -58,10 +59,10 @@ func parsePrompt(body []byte, chat bool, blockTokens int) (prompt, error) {
 	if err := json.Unmarshal(body, &r); err != nil {
 		return prompt{}, fmt.Errorf("the body is not a JSON object of this request: %w", err)
 	}
-	p := prompt{model: r.Model, output: defaultOutput, choices: 1, stream: r.Stream, includeUsage: r.StreamOptions.IncludeUsage}
+	p := prompt{model: r.Model, output: defaultOutput, finish: "stop", choices: 1, stream: r.Stream, includeUsage: r.StreamOptions.IncludeUsage}
 	for _, n := range []*int{r.MaxTokens, r.MaxCompletion} {
 		if n != nil {
-			p.output = *n
+			p.output, p.finish = *n, "length"
 		}
 	}
 	if p.output < 0 || p.output > maxOutput {
