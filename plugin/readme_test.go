@@ -180,10 +180,10 @@ func keysInOrder(t *testing.T, properties map[string]any) []string {
 	return keys
 }
 
-// jsonBlock is a block of JSON on a page, in a list or not.
-var jsonBlock = regexp.MustCompile("(?ms)^ *```json\n(.*?)^ *```$")
+// jsonBlock is a block of JSON on a page, in a list or not, or of lines of JSON.
+var jsonBlock = regexp.MustCompile("(?ms)^ *```(jsonl?)\n(.*?)^ *```$")
 
-// JSON on the pages is a configuration that is taken, or a line of the decision log.
+// JSON on the pages is a configuration that is taken, and a line of the decision log has the log's keys.
 func TestPagesShowWhatIsParsed(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -201,14 +201,16 @@ func TestPagesShowWhatIsParsed(t *testing.T) {
 		}
 		for _, m := range jsonBlock.FindAllSubmatch(page, -1) {
 			found++
-			var line decisionLine
-			d := json.NewDecoder(bytes.NewReader(m[1]))
-			d.DisallowUnknownFields()
-			if d.Decode(&line) == nil && line.Pinwheel == "decision" {
-				continue
+			var err error
+			if string(m[1]) == "json" {
+				_, err = ParseConfig(m[2])
+			} else if bytes.Contains(m[2], []byte(`"pinwheel"`)) {
+				d := json.NewDecoder(bytes.NewReader(m[2]))
+				d.DisallowUnknownFields()
+				err = d.Decode(new(decisionLine))
 			}
-			if _, err := ParseConfig(m[1]); err != nil {
-				t.Errorf("%s: %v in\n%s", path, err, m[1])
+			if err != nil {
+				t.Errorf("%s: %v in\n%s", path, err, m[2])
 			}
 		}
 		return nil

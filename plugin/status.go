@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/pinwheel-proxy/pinwheel/internal/version"
+	"github.com/pinwheel-proxy/pinwheel/build/version"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
-	"github.com/pinwheel-proxy/pinwheel/internal/version"
+	"github.com/pinwheel-proxy/pinwheel/build/version"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 

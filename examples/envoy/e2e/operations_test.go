@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestOperationsPage(t *testing.T) {
 			"dist/pinwheel.wasm", shipped, "dist/pinwheel-next.wasm", other,
 			"lds.yaml", g.resources,
 			// The page leaves it to its reader to look again.
-			"\ntaken\n", "\nuntil taken | grep \"success: $((before += 1))$\"; do sleep 0.1; done; created\n",
+			"\ntaken\n", "\nbefore=$((before + 1)); until taken | grep \"success: $before$\"; do sleep 0.1; done; created\n",
 		).Replace(strings.Join(envoytest.ShellBlocks(string(page)), "\n"))
 		before := g.lds(t)[updatesAccepted]
 		created := g.created(t)
@@ -52,6 +53,45 @@ func TestOperationsPage(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What the page tells to look for in the log is what the plugin writes.
+func TestOperationsPageKnowsTheLog(t *testing.T) {
+	root, err := envoytest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs/operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Log lines\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	files, err := filepath.Glob(filepath.Join(root, "plugin", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(f, "_test.go") {
+			code.Write(text)
+		}
+	}
+	lines := regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(section, -1)
+	for _, row := range lines {
+		for _, part := range regexp.MustCompile("`(.+?)`").FindAllStringSubmatch(row[1], -1) {
+			if !strings.Contains(code.String(), part[1]) {
+				t.Errorf("no log line of the plugin has %q", part[1])
+			}
+		}
+	}
+	if len(lines) < 5 {
+		t.Errorf("%d log lines on the page", len(lines))
+	}
 }
 
 // A changed secret counts at once, but for connections of before: those are under the old configuration while it drains.

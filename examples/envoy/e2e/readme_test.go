@@ -14,6 +14,7 @@ import (
 
 // The README's commands run as printed, in one shell, but for the ports.
 func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
 	root, err := envoytest.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +190,7 @@ func TestReadmeExcerpt(t *testing.T) {
 
 // The front page's commands run as printed, but for the ports.
 func TestFrontPageCommands(t *testing.T) {
+	t.Parallel()
 	root, err := envoytest.Root()
 	if err != nil {
 		t.Fatal(err)

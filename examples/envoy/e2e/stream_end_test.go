@@ -48,6 +48,7 @@ func (g *gateway) stay(t *testing.T, homes map[string]string) {
 }
 
 func TestStreamsArriveWholeAndAreCounted(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		const streams, chunks = 30, 50
 		ids := newIDs(streams)
@@ -92,6 +93,7 @@ func TestStreamsArriveWholeAndAreCounted(t *testing.T) {
 }
 
 func TestClientLeaves(t *testing.T) {
+	t.Parallel()
 	cases := []struct{ name, do string }{
 		{"mid response", "chunks=2&hold=1"},
 		{"before the response", "delay=1h"},
@@ -127,6 +129,7 @@ func TestClientLeaves(t *testing.T) {
 }
 
 func TestUpstreamResets(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name, do string
 		sessions int // each fails once, on its replica or on all
@@ -159,6 +162,7 @@ func TestUpstreamResets(t *testing.T) {
 // With every replica down clients get Envoy's 503; the books stay exact and the
 // sessions of before find their replica again.
 func TestNoUpstream(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		homes := g.turns(t, newIDs(12), "placed")
 		old := keys(homes)
@@ -205,6 +209,7 @@ func TestNoUpstream(t *testing.T) {
 // The session's replica refuses connections: Envoy's retry takes the next of
 // the plugin's list within the same request, and the session is not lost.
 func TestSpareServesWhileReplicaIsDown(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		id := newID()
 		home := g.turn(t, id, "placed").Served
@@ -225,6 +230,7 @@ func TestSpareServesWhileReplicaIsDown(t *testing.T) {
 
 // Envoy ends some streams before any filter has seen a header.
 func TestRequestsThatNeverReachThePlugin(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		id := newID()
 		home := g.turn(t, id, "placed").Served

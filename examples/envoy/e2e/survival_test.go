@@ -14,8 +14,8 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
-// otherBuild writes a module that does what the shipped one does and has other bytes: one more custom section. Its
-// path is what swaps in for the shipped one's.
+// otherBuild writes a module that does what the shipped one does and has bytes that no gateway has seen: one more custom
+// section.
 func otherBuild(t *testing.T) (shipped, other string) {
 	t.Helper()
 	root, err := envoytest.Root()
@@ -30,7 +30,9 @@ func otherBuild(t *testing.T) (shipped, other string) {
 		t.Fatal(err)
 	}
 	other = filepath.Join(t.TempDir(), "pinwheel-next.wasm")
-	if err := os.WriteFile(other, append(code, "\x00\x06\x05other"...), 0o644); err != nil {
+	name := newID()
+	section := append([]byte{0, byte(len(name) + 1), byte(len(name))}, name...)
+	if err := os.WriteFile(other, append(code, section...), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return shipped, other
@@ -125,16 +127,23 @@ func TestDrainTimeCutsStreams(t *testing.T) {
 	})
 }
 
-// Pins live in the process. A new one, with as many workers or others, places all sessions anew, evenly; so does one
+// Pins and drains live in the process. A new one, with as many workers or others, places all sessions anew, evenly; so does one
 // that takes over from its predecessor by Envoy's hot restart, which hands over sockets and statistics only.
 func TestRestartForgetsPins(t *testing.T) {
 	eachRestartable(t, func(t *testing.T, e *restartable) {
+		var err error
+		if e.text, err = e.text.Plugin(withAdmin); err != nil {
+			t.Fatal(err)
+		}
+		drain := "/drain?replica=" + e.replicas[0].Addr // which the next process does not know of either
 		ids := newIDs(12)
 		first := e.run(t, "--concurrency", "2", "--disable-hot-restart")
 		e.allPlaced(t, "at first", ids)
+		e.order(t, http.MethodPost, drain, adminSecret, 200, &standing{})
 		first.stop()
 		old := e.run(t, "--concurrency", "3", "--base-id", e.port, "--drain-time-s", "1") // a number no other Envoy has here
 		e.allPlaced(t, "after a restart with another worker", ids)
+		e.order(t, http.MethodPost, drain, adminSecret, 200, &standing{})
 		e.run(t, "--base-id", e.port, "--restart-epoch", "1", "--drain-time-s", "1", "--parent-shutdown-time-s", "2")
 		until(t, "the old process to hand over and end", func() (bool, string) { return !old.alive(), "alive" })
 		e.allPlaced(t, "after the hot restart", ids)

@@ -38,8 +38,8 @@ type Options struct {
 	// Dir is the working directory, in which relative file names of the
 	// configuration are looked up. Empty means the caller's.
 	Dir string
-	// ReadyTimeout bounds the start. Zero means one minute: compiling the wasm
-	// takes 2 to 3 s on an idle machine.
+	// ReadyTimeout bounds the start. Zero means four minutes: compiling the wasm
+	// takes 2 to 3 s on an idle machine, and many times that on a busy one.
 	ReadyTimeout time.Duration
 }
 
@@ -86,7 +86,7 @@ func Start(ctx context.Context, o Options) (*Envoy, error) {
 	}
 	limit := o.ReadyTimeout
 	if limit == 0 {
-		limit = time.Minute
+		limit = 4 * time.Minute
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pinwheel-proxy/pinwheel/internal/version"
+	"github.com/pinwheel-proxy/pinwheel/build/version"
 )
 
 // Exit codes.

@@ -3,5 +3,5 @@
 package version
 
 // Number is the release without a leading v, such as 1.2.3, or dev in every build that is none. `make release` sets it:
-// -ldflags "-X github.com/pinwheel-proxy/pinwheel/internal/version.Number=1.2.3". Nothing writes to it at run time.
+// -ldflags "-X github.com/pinwheel-proxy/pinwheel/build/version.Number=1.2.3". Nothing writes to it at run time.
 var Number = "dev"

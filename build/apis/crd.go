@@ -1,0 +1,132 @@
+package apis
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// crdFiles are the custom resource definitions that modules of ours carry.
+var crdFiles = []struct{ module, files string }{
+	{"istio.io/api", "kubernetes/customresourcedefinitions.gen.yaml"},
+	{"sigs.k8s.io/gateway-api", "config/crd/standard/*.yaml"},
+}
+
+// crdSchemas are the schemas by apiVersion/kind.
+var crdSchemas = sync.OnceValues(loadCRDs)
+
+func loadCRDs() (map[string]*yaml.Node, error) {
+	schemas := map[string]*yaml.Node{}
+	for _, f := range crdFiles {
+		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", f.module).Output()
+		if err != nil {
+			return nil, fmt.Errorf("where is %s: %w", f.module, err)
+		}
+		names, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), f.files))
+		if err != nil || len(names) == 0 {
+			return nil, fmt.Errorf("no %s in %s", f.files, f.module)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return nil, err
+			}
+			definitions, problems := Parse(name, text)
+			if problems != nil {
+				return nil, fmt.Errorf("%s", problems[0])
+			}
+			for _, d := range definitions {
+				if value(d.Root, "kind") != "CustomResourceDefinition" {
+					continue
+				}
+				spec := child(d.Root, "spec")
+				for _, v := range child(spec, "versions").Content {
+					schemas[value(spec, "group")+"/"+value(v, "name")+"/"+value(spec, "names", "kind")] = child(child(v, "schema"), "openAPIV3Schema")
+				}
+			}
+		}
+	}
+	return schemas, nil
+}
+
+// customResource checks the document against its definition, if it has one: types, enumerations, lengths, patterns,
+// and what excludes what. The rules in CEL that the API server adds are not run here.
+func (d Document) customResource(apiVersion, resource string) []Problem {
+	schemas, err := crdSchemas()
+	if err != nil {
+		return []Problem{d.problem(d.Root, "%v", err)}
+	}
+	node, ok := schemas[apiVersion+"/"+resource]
+	if !ok {
+		if strings.Contains(apiVersion, "istio.io/") || strings.HasPrefix(apiVersion, "gateway.networking") {
+			return []Problem{d.problem(d.Root, "%s has no %s", apiVersion, resource)}
+		}
+		return nil
+	}
+	schema, err := compile(node)
+	if err != nil {
+		return []Problem{d.problem(d.Root, "the schema of %s: %v", resource, err)}
+	}
+	text, err := toJSON(d.Root)
+	if err != nil {
+		return []Problem{d.problem(d.Root, "%v", err)}
+	}
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return []Problem{d.problem(d.Root, "%v", err)}
+	}
+	wrong, ok := schema.Validate(instance).(*jsonschema.ValidationError)
+	if !ok {
+		return nil
+	}
+	var problems []Problem
+	printer := message.NewPrinter(language.English)
+	for _, leaf := range leaves(wrong) {
+		problems = append(problems, d.problem(locate(d.Root, leaf.InstanceLocation), "%s: %s: %s", resource,
+			strings.Join(leaf.InstanceLocation, "."), leaf.ErrorKind.LocalizedString(printer)))
+	}
+	return problems
+}
+
+// compile makes a validator of an OpenAPI schema, whose keywords are those of JSON Schema's fourth draft.
+func compile(node *yaml.Node) (*jsonschema.Schema, error) {
+	text, err := toJSON(node)
+	if err != nil {
+		return nil, err
+	}
+	resource, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft4)
+	if err := c.AddResource("crd.json", resource); err != nil {
+		return nil, err
+	}
+	return c.Compile("crd.json")
+}
+
+// leaves are the innermost errors, and each `oneOf`, `anyOf` or `not` as a whole.
+func leaves(e *jsonschema.ValidationError) (list []*jsonschema.ValidationError) {
+	switch e.ErrorKind.(type) {
+	case *kind.OneOf, *kind.AnyOf, *kind.Not:
+		return append(list, e)
+	}
+	if len(e.Causes) == 0 {
+		return append(list, e)
+	}
+	for _, cause := range e.Causes {
+		list = append(list, leaves(cause)...)
+	}
+	return list
+}
