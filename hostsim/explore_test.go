@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +112,15 @@ func TestExploreFindsALostUpdate(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in\n%v", want, err)
 		}
+	}
+	page, pageErr := os.ReadFile("README.md")
+	ok(t, pageErr)
+	_, shown, _ := strings.Cut(string(page), "```output\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	shown = strings.NewReplacer("2 of 2 requests passed, the quota is 1", "two additions made 1", "data quota", "data k").Replace(shown)
+	got := strings.ReplaceAll(err.Error(), "NOT_FOUND", "OK") // the page's plugin has a quota from the start
+	if strings.TrimSpace(shown) != strings.TrimSpace(got) {
+		t.Errorf("README.md shows\n%s\nnot\n%v", shown, got)
 	}
 	for seed := range uint64(3) { // the choices decide, not the seed
 		ok(t, p.Restore(before))

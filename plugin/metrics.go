@@ -18,11 +18,9 @@ type counters struct {
 	ids    map[string]proxywasm.MetricCounter
 }
 
-// add adds n to a counter of the gateway, which is defined when it first counts.
+// add adds n to a counter of the gateway. It is defined when it is first named,
+// at 0: of a series that begins at 1, rate and increase never see the first event.
 func (c *counters) add(name string, n uint64) {
-	if n == 0 { // Envoy refuses to add nothing, and the SDK panics
-		return
-	}
 	id, ok := c.ids[name]
 	if !ok {
 		if c.ids == nil {
@@ -31,7 +29,9 @@ func (c *counters) add(name string, n uint64) {
 		id = proxywasm.DefineCounterMetric(name)
 		c.ids[name] = id
 	}
-	id.Increment(n)
+	if n != 0 { // Envoy refuses to add nothing, and the SDK panics
+		id.Increment(n)
+	}
 }
 
 // report hands a pool's counts to the gateway. Labels are part of the names; the

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,33 +16,33 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
-var update = flag.Bool("update", false, "rewrite README's configuration table from the schema")
+var update = flag.Bool("update", false, "rewrite the table of docs/configuration.md from the schema")
 
 const (
-	tableBegins = "<!-- configuration: go test ./plugin -run Readme -update -->\n"
+	tableBegins = "<!-- configuration: go test ./plugin -run TestPageTells -update -->\n"
 	tableEnds   = "<!-- end of configuration -->\n"
 )
 
-// README's table of configuration keys is the schema's, word for word.
-func TestReadmeTellsTheConfiguration(t *testing.T) {
+// The table of configuration keys is the schema's, word for word.
+func TestPageTellsTheConfiguration(t *testing.T) {
 	schema := readSchema(t)
 	table := "| key | default | |\n|---|---|---|\n" + rows(t, schema, schema, "")
-	const path = "../README.md"
-	readme, err := os.ReadFile(path)
+	const path = "../docs/configuration.md"
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(readme), tableBegins)
+	before, rest, ok := strings.Cut(string(page), tableBegins)
 	old, after, ok2 := strings.Cut(rest, tableEnds)
 	if !ok || !ok2 {
-		t.Fatalf("README.md lacks %q or %q", tableBegins, tableEnds)
+		t.Fatalf("%s lacks %q or %q", path, tableBegins, tableEnds)
 	}
 	if *update {
 		if err := os.WriteFile(path, []byte(before+tableBegins+table+tableEnds+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if old != table {
-		t.Errorf("the table is not the schema's; run: go test ./plugin -run Readme -update\n%s", table)
+		t.Errorf("the table is not the schema's; run: go test ./plugin -run TestPageTells -update\n%s", table)
 	}
 }
 
@@ -85,8 +86,10 @@ func TestPagesTellReasonsAndMetrics(t *testing.T) {
 	for _, name := range policyNames {
 		has("docs/why-this-replica.md", page, "`"+name+"`")
 	}
+	symptoms := read("../docs/troubleshooting.md")
 	for _, kind := range faultNames {
 		has("README.md", readme, kind)
+		has("docs/troubleshooting.md", symptoms, "\n| `"+kind+"` |")
 	}
 	sources, err := filepath.Glob("*.go")
 	if err != nil {
@@ -175,4 +178,47 @@ func keysInOrder(t *testing.T, properties map[string]any) []string {
 		return bytes.Index(text, []byte(`"`+a+`": {`)) - bytes.Index(text, []byte(`"`+b+`": {`))
 	})
 	return keys
+}
+
+// jsonBlock is a block of JSON on a page, in a list or not, or of lines of JSON.
+var jsonBlock = regexp.MustCompile("(?ms)^ *```(jsonl?)\n(.*?)^ *```$")
+
+// JSON on the pages is a configuration that is taken, and a line of the decision log has the log's keys.
+func TestPagesShowWhatIsParsed(t *testing.T) {
+	found := 0
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "target") {
+			return fs.SkipDir
+		} else if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		page, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range jsonBlock.FindAllSubmatch(page, -1) {
+			found++
+			var err error
+			if string(m[1]) == "json" {
+				_, err = ParseConfig(m[2])
+			} else if bytes.Contains(m[2], []byte(`"pinwheel"`)) {
+				d := json.NewDecoder(bytes.NewReader(m[2]))
+				d.DisallowUnknownFields()
+				err = d.Decode(new(decisionLine))
+			}
+			if err != nil {
+				t.Errorf("%s: %v in\n%s", path, err, m[2])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 3 {
+		t.Errorf("only %d blocks found", found)
+	}
 }

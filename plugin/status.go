@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/pinwheel-proxy/pinwheel/build/version"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -27,7 +28,7 @@ func (f *filter) status(pools []*pool, now int64) string {
 	return string(body) + "],\n\"totals\":{" + sum.json() +
 		`,"placements":` + decimal(placements) +
 		`,"max_sessions":` + decimal(uint64(len(pools)*f.config.Session.MaxSessions)) +
-		`},"versions":{"pinwheel":"` + version + `","abi":"0.2.1","schema":` + decimal(schemaVersion) + "}}"
+		`},"versions":{"pinwheel":"` + version.Number + `","abi":"0.2.1","schema":` + decimal(schemaVersion) + "}}"
 }
 
 // appendStatus appends the pool, and returns what its replicas add up to.

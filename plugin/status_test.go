@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/build/version"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -113,7 +114,7 @@ func TestStatus(t *testing.T) {
 	if got, want := fmt.Sprint(s.Totals), "map[inflight:2 max_sessions:7 open_sessions:4 placements:4]"; got != want {
 		t.Errorf("totals %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(s.Versions), fmt.Sprintf("map[abi:0.2.1 pinwheel:%s schema:%d]", version, schemaVersion); got != want {
+	if got, want := fmt.Sprint(s.Versions), fmt.Sprintf("map[abi:0.2.1 pinwheel:%s schema:%d]", version.Number, schemaVersion); got != want {
 		t.Errorf("versions %s, want %s", got, want)
 	}
 

@@ -29,7 +29,8 @@ var rules = []rule{
 	// number, or hold state for another goroutine.
 	{"policy", []string{"encoding/binary", "errors", "math", "math/bits", "slices", "sort"}, nil},
 	{"policy/policytest", nil, nil},
-	{"plugin", nil, []string{"./policy", "./plugin/abi", "github.com/tetratelabs/proxy-wasm-go-sdk/", "github.com/tidwall/gjson"}},
+	{"build/version", []string{}, nil},
+	{"plugin", nil, []string{"./policy", "./plugin/abi", "./build/version", "github.com/tetratelabs/proxy-wasm-go-sdk/", "github.com/tidwall/gjson"}},
 	{"plugin/abi", nil, []string{"github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// For plugins that know nothing of Pinwheel.
 	{"plugin/abi/full", nil, []string{"./plugin/abi/internal/hostcall", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
@@ -41,15 +42,29 @@ var rules = []rule{
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
-	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "github.com/spf13/cobra"}},
+	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./build/version", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
+	// A module of its own: what talks to registries stays out of ours.
+	{"build/ship", nil, []string{"github.com/google/go-containerregistry", "github.com/CycloneDX/cyclonedx-go"}},
+	// A module of its own, too: the Compose specification's library and what that needs.
+	{"build/compose", nil, []string{"github.com/compose-spec/compose-go/v2"}},
 	// A module of its own (its go.mod): what Envoy, Istio and Kubernetes define stays out of ours.
 	{"build/apis", nil, []string{"./plugin", "github.com/envoyproxy/go-control-plane/envoy", "istio.io/api", "k8s.io/api", "k8s.io/apimachinery",
 		"sigs.k8s.io/gateway-api", "sigs.k8s.io/json", "google.golang.org/protobuf", "github.com/santhosh-tekuri/jsonschema/v6",
 		"golang.org/x/text", "go.yaml.in/yaml/v4"}},
+	// A module of its own: a browser's protocol is large.
+	{"build/browser", nil, []string{"github.com/chromedp/"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// A module of its own (its go.mod): Coraza's dependencies stay out of ours.
 	{"examples/coraza/plugin", nil, []string{"./plugin/abi/full", "github.com/corazawaf/coraza-proxy-wasm/wasmplugin", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+	// A module of its own: Grafana's types and the browser of its tests are nobody else's need.
+	{"examples/grafana", nil, []string{"github.com/grafana/grafana-foundation-sdk/go/"}},
+	// A module of its own: Kubernetes' packages stay out of ours.
+	{"examples/envoy-gateway/check", nil, []string{"github.com/envoyproxy/gateway", "github.com/santhosh-tekuri/jsonschema/v6", "go.yaml.in/yaml/v4",
+		"golang.org/x/text/", "k8s.io/", "sigs.k8s.io/"}},
+	{"examples/grafana/kubernetes", nil, []string{"github.com/prometheus-operator/prometheus-operator/pkg/apis/", "k8s.io/apimachinery/", "sigs.k8s.io/yaml"}},
+	{"examples/envoy-gateway/standalone", nil, []string{"./build/envoy", "./examples", "github.com/google/go-containerregistry/",
+		"go.yaml.in/yaml/v4", "golang.org/x/net/dns/dnsmessage"}},
 	{"examples", nil, []string{"./hostsim", "./build/envoy", "./examples"}},
 }
 

@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -92,7 +91,7 @@ func check(wasm []byte) ([]finding, error) {
 		{"size", fmt.Sprintf("%d bytes", r.Size), unless(r.Size <= sizeBudget, fmt.Sprintf("the budget is %d", sizeBudget))},
 		{"exports", fmt.Sprintf("%d functions", len(exported)), difference(exported, exports)},
 		{"host calls", fmt.Sprintf("%d functions", len(called)), difference(called, hostCalls)},
-		{"paths", "of the building machine", leaks(wasm)},
+		{"paths", "of the building machine", leak(wasm, foldersHere())},
 	}
 	for _, v := range r.Verdicts {
 		if slices.Contains(profiles, v.Profile) {
@@ -123,16 +122,4 @@ func difference(got, want []string) string {
 		}
 	}
 	return strings.Join(wrong, ", ")
-}
-
-// leaks names a folder of the building machine that the binary tells about.
-func leaks(wasm []byte) string {
-	home, _ := os.UserHomeDir()
-	here, _ := os.Getwd()
-	for _, dir := range []string{here, home + "/"} {
-		if len(dir) > 2 && bytes.Contains(wasm, []byte(dir)) {
-			return "holds " + dir
-		}
-	}
-	return ""
 }

@@ -96,7 +96,7 @@ func shell(t *testing.T, page, dir string) string {
 	program(t, bin, "npm", "PATH='"+path+"' exec '"+npm+"' . \"$@\"")
 	program(t, bin, "hostsim", "exec '"+checkout+"/dist/hostsim' \"$@\"")
 	port := freePort(t)
-	script := strings.NewReplacer(":8080", ":"+port, "serve --wasm", "serve --listen 127.0.0.1:"+port+" --wasm", "9000", freePort(t)).
+	script := strings.NewReplacer(":8080", ":"+port, "serve --wasm", "serve --listen 127.0.0.1:"+port+" --wasm", "record --wasm", "record --listen 127.0.0.1:"+port+" --wasm", "9000", freePort(t)).
 		Replace(strings.Join(envoytest.ShellBlocks(page), ""))
 	out, err := envoytest.RunScript(t.Context(), dir, script, "PATH="+bin+string(os.PathListSeparator)+path, "GOFLAGS=-mod=mod")
 	if err != nil {
@@ -142,6 +142,16 @@ func TestHostsimsReadme(t *testing.T) {
 	if suite := strings.Join(envoytest.Blocks(page, "yaml"), ""); suite != read(t, "assemblyscript/gate.yaml") {
 		t.Errorf("the page's suite is not gate.yaml:\n%s", suite)
 	}
+}
+
+// The page about recordings goes on with that plugin.
+func TestRecordingsPage(t *testing.T) {
+	page := read(t, filepath.Join(root, "docs/recordings.md"))
+	dir := authorsFolder(t, "assemblyscript")
+	if err := os.WriteFile(filepath.Join(dir, "gate.wasm"), []byte(read(t, "assemblyscript/gate.wasm")), 0o644); err != nil {
+		t.Fatalf("%v (`make others` builds it)", err)
+	}
+	shows(t, page, shell(t, page, dir))
 }
 
 // The pages' Go is in tests, word for word.

@@ -54,7 +54,8 @@ func serve(t *testing.T) string {
 	if recipe == nil {
 		t.Fatal("the Makefile has no recipe that runs `dist/hostsim serve ... --listen $(LISTEN)`")
 	}
-	cmd := exec.Command("dist/hostsim", append(strings.Fields(recipe[1]), "127.0.0.1:0")...)
+	flags := strings.ReplaceAll(recipe[1], "$(PAGE)", "127.0.0.1:0")
+	cmd := exec.Command("dist/hostsim", append(strings.Fields(flags), "127.0.0.1:0")...)
 	cmd.Dir = root
 	cmd.Path = filepath.Join(root, "dist/hostsim")
 	if abs, err := filepath.Abs(cmd.Path); err == nil {

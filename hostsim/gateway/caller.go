@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
@@ -91,10 +90,5 @@ func answer(resp *http.Response) hostsim.HTTPResponse {
 
 // refusal is what the plugin hears where no host took the request.
 func refusal(err error) hostsim.HTTPResponse {
-	return hostsim.HTTPResponse{Headers: refusalHeaders(err.Error()), Body: []byte(err.Error())}
-}
-
-// refusalHeaders are those of a 503 with that text.
-func refusalHeaders(body string) hostsim.Headers {
-	return hostsim.Headers{{":status", "503"}, {"content-type", "text/plain"}, {"content-length", strconv.Itoa(len(body))}}
+	return hostsim.HTTPResponse{Headers: localHeaders(http.StatusServiceUnavailable, err.Error()), Body: []byte(err.Error())}
 }

@@ -50,16 +50,18 @@ func ValidateAddress(a string) error {
 type cluster struct {
 	name   string
 	hosts  []string
+	known  map[string]*host // by address
 	http2  bool
 	cursor atomic.Uint64
 }
 
 func newCluster(c Cluster) *cluster {
-	hosts := make([]string, len(c.Hosts))
+	hosts, known := make([]string, len(c.Hosts)), map[string]*host{}
 	for i, h := range c.Hosts {
 		hosts[i] = canonical(h)
+		known[hosts[i]] = &host{address: hosts[i]}
 	}
-	return &cluster{name: c.Name, hosts: hosts, http2: c.HTTP2}
+	return &cluster{name: c.Name, hosts: hosts, known: known, http2: c.HTTP2}
 }
 
 // clustersByName checks clusters, at least one, and makes them ready. The error wraps ErrConfig.

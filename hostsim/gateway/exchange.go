@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -39,6 +40,11 @@ type exchange struct {
 	answer   chan part // from the upstream; nil before and after
 	answered bool      // a complete response has gone to the client
 	begun    bool      // the response's headers have gone to the client
+
+	record  record
+	refused *hostsim.LocalReply // before the plugin heard of it
+	idle    *time.Timer         // runs while the request is incomplete; nil without a bound
+	stall   stallWatch
 }
 
 // part is a piece of a message: headers if it has any, else body. Trailers come with the end.
@@ -49,6 +55,7 @@ type part struct {
 	end      bool
 	err      error
 	flags    int64 // of the error: what the property response.flags answers
+	status   int   // of the error; 0 means 503
 	// attempts is the number of hosts that were asked.
 	attempts int
 }
@@ -58,7 +65,14 @@ func newExchange(g *Gateway, w http.ResponseWriter, r *http.Request) *exchange {
 	x.announced = slices.Collect(maps.Keys(r.Trailer)) // before the body's end fills the map
 	x.ctx, x.cancel = context.WithCancel(r.Context())
 	x.cluster = g.clusterFor(r.Host)
-	x.filter = g.filterFor(r)
+	if x.refused = g.admit(r); x.refused != nil {
+		x.filter = &passing{}
+	} else {
+		x.filter = g.filterFor(r)
+	}
+	if g.config.OnHeaders != nil || g.config.OnEnd != nil {
+		x.record.Began = time.Now()
+	}
 	x.wake = x.filter.Wake()
 	return x
 }
@@ -70,6 +84,9 @@ func (x *exchange) run() hostsim.EndReason {
 	noBody := x.r.ContentLength == 0 // -1 where a body follows of which only the end will tell the length
 	if !noBody {
 		x.readBody()
+	}
+	if x.refused != nil {
+		return x.refuseEarly()
 	}
 	step, _ := x.filter.RequestHeaders(requestHeaders(x.r), noBody) // of a crash the step says what to do
 	if over, reason := x.request(step); over {
@@ -106,19 +123,34 @@ func (x *exchange) next() (over bool, reason hostsim.EndReason) {
 			return over, reason
 		}
 		return x.response(x.filter.ResponseReady())
+	case <-x.upload():
+		return x.fail(late())
 	case <-x.ctx.Done():
 		return true, hostsim.EndClientGone
 	}
 	return false, 0
 }
 
+// upload ends when the request has stood still for too long. Each call begins anew.
+func (x *exchange) upload() <-chan time.Time {
+	if x.idle == nil || x.incoming == nil {
+		return nil
+	}
+	x.idle.Reset(x.gateway.config.IdleTimeout)
+	return x.idle.C
+}
+
 func (x *exchange) fromClient(p part) (bool, hostsim.EndReason) {
 	if p.end || p.err != nil {
 		x.incoming = nil
 	}
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(p.err, &tooLarge) {
+		return x.fail(part{err: errTooLarge, status: http.StatusRequestEntityTooLarge})
+	}
 	if p.err != nil {
 		return true, hostsim.EndClientGone
 	}
+	x.record.RequestBytes += int64(len(p.data))
 	x.held += len(p.data)
 	if len(p.trailers) == 0 {
 		step, _ := x.filter.RequestBody(p.data, p.end)
@@ -180,9 +212,9 @@ func (x *exchange) fromUpstream(p part) (bool, hostsim.EndReason) {
 	case p.err != nil && x.ctx.Err() != nil:
 		return true, hostsim.EndClientGone
 	case p.err != nil && x.begun:
-		return true, hostsim.EndUpstreamReset
+		return x.fail(part{err: errBroken})
 	case p.err != nil:
-		return x.refuse(p)
+		return x.fail(p)
 	case p.headers != nil:
 		step, _ = x.filter.ResponseHeaders(p.headers, p.end)
 	case len(p.trailers) > 0:
@@ -199,14 +231,46 @@ func (x *exchange) fromUpstream(p part) (bool, hostsim.EndReason) {
 	return x.response(step)
 }
 
+// fail ends a request for a reason of the gateway's: with an answer, or by breaking off the one that is under way.
+func (x *exchange) fail(p part) (bool, hostsim.EndReason) {
+	if !x.begun {
+		return x.refuse(p)
+	}
+	x.explain(p.err)
+	if p.status == http.StatusRequestTimeout {
+		return true, hostsim.EndTimeout
+	}
+	return true, hostsim.EndUpstreamReset
+}
+
+// refuseEarly answers a request without the plugin.
+func (x *exchange) refuseEarly() hostsim.EndReason {
+	x.explain(errors.New(strings.TrimSpace(string(x.refused.Body))))
+	x.writeHeaders(x.refused.Headers)
+	if !x.write(x.refused.Body, false) {
+		return hostsim.EndClientGone
+	}
+	x.answered = true
+	return hostsim.EndNormal
+}
+
+// explain notes why no upstream has answered, and returns that.
+func (x *exchange) explain(why error) []byte {
+	x.record.Detail = strings.ReplaceAll(why.Error(), " ", "_")
+	return []byte(x.record.Detail)
+}
+
 // refuse answers a request that no upstream host has. As any response it passes the plugin, which learns from the
 // properties what has happened.
 func (x *exchange) refuse(p part) (bool, hostsim.EndReason) {
 	x.answer = nil
-	x.filter.SetProperty("response.code_details", []byte(strings.ReplaceAll(p.err.Error(), " ", "_")))
+	x.filter.SetProperty("response.code_details", x.explain(p.err))
 	x.filter.SetProperty("response.flags", hostsim.PropertyInt(p.flags))
 	body := p.err.Error() + "\n"
-	headers := append(refusalHeaders(body), [2]string{attemptCount, strconv.Itoa(p.attempts)})
+	if p.status == 0 {
+		p.status = http.StatusServiceUnavailable
+	}
+	headers := append(localHeaders(p.status, body), [2]string{attemptCount, strconv.Itoa(p.attempts)})
 	step, _ := x.filter.ResponseHeaders(headers, false)
 	if over, reason := x.response(step); over {
 		return over, reason
@@ -239,6 +303,7 @@ func (x *exchange) response(step hostsim.Step) (bool, hostsim.EndReason) {
 
 // reply gives the client what the plugin or the host answers in place of an upstream.
 func (x *exchange) reply(r *hostsim.LocalReply) hostsim.EndReason {
+	x.record.Detail = "local_reply"
 	x.writeHeaders(r.Headers)
 	if len(r.Body) > 0 && !x.write(r.Body, false) {
 		return hostsim.EndClientGone
@@ -260,6 +325,11 @@ func (x *exchange) close(reason hostsim.EndReason) {
 	}
 	x.cancel()
 	x.reading.Wait()
+	if x.refused == nil {
+		x.gateway.admitted.Add(-1)
+	}
+	x.record.End = reason
+	x.tell(x.gateway.config.OnEnd)
 }
 
 // drain takes the rest of a request that was answered early, for an HTTP/1 client that is still sending would not see the

@@ -6,7 +6,7 @@
 // no headers of its own, has no admin interface, and passes on no upgrades. Trailers pass in both directions; HTTP/2
 // requests lose those that no trailer header has announced, because net/http does. As in Envoy, an HTTP/1 client that closes
 // its sending side has left. Unlike there, one that leaves while its upload stands still, because upstream or plugin takes no
-// more of it, is noticed only when the upload goes on or the exchange ends, and no idle timeout ends that.
+// more of it, is noticed only when the upload goes on, the exchange ends, or Config.IdleTimeout has passed.
 package gateway
 
 import (
@@ -49,14 +49,30 @@ type Config struct {
 	// BufferLimit is the host's own (hostsim.Config.BufferLimit), in bytes: with more than that waiting in a paused request,
 	// the gateway stops reading from the client. Zero means hostsim.DefaultBufferLimit.
 	BufferLimit int
-	// MaxHeaderBytes bounds a request's headers. Zero means 60 KiB, Envoy's default.
+	// MaxHeaderBytes bounds a request's headers: beyond it, and some 4 KiB more, the answer is 431. Zero means 60 KiB,
+	// Envoy's default.
 	MaxHeaderBytes int
+	// MaxBodyBytes bounds a request's body: a longer one is answered 413, or cut where an answer has begun. Zero means
+	// without bound.
+	MaxBodyBytes int64
+	// MaxRequests bounds the requests at one time: further ones are answered 503 at once. Zero means without bound.
+	MaxRequests int
+	// MaxConnections bounds the clients' connections: further ones wait until one closes. Zero means without bound.
+	MaxConnections int
+	// IdleTimeout is how long a connection may be without a request, a request's body may stand still before it is
+	// complete (408, or cut where an answer has begun), and a client may take nothing of its answer (cut). A complete
+	// request waits for its answer without bound. Zero means without bound.
+	IdleTimeout time.Duration
 	// ReadHeaderTimeout bounds the arrival of a request's headers. Zero means 10 s.
 	ReadHeaderTimeout time.Duration
 	// DialTimeout bounds one connection attempt. Zero means 5 s, Envoy's default.
 	DialTimeout time.Duration
 	// ShutdownTimeout is how long Serve waits for requests in flight when it is told to stop. Zero means 10 s.
 	ShutdownTimeout time.Duration
+	// OnHeaders hears of a request when the headers of its response go to the client, OnEnd when it has ended, whatever
+	// became of it: at most once, and once. Both are called on the request's own goroutine, several at a time, and hold it
+	// up. Nil means nobody. Requests that net/http refuses (400, 431) are not among them.
+	OnHeaders, OnEnd func(*Access)
 	// ErrorLog receives what goes wrong beside any one request. Nil means the log package's standard logger.
 	ErrorLog *log.Logger
 }
@@ -72,7 +88,8 @@ func (c *Config) Validate() error {
 	}{
 		{"Attempts", int64(c.Attempts)}, {"BufferLimit", int64(c.BufferLimit)}, {"MaxHeaderBytes", int64(c.MaxHeaderBytes)},
 		{"ReadHeaderTimeout", int64(c.ReadHeaderTimeout)}, {"DialTimeout", int64(c.DialTimeout)},
-		{"ShutdownTimeout", int64(c.ShutdownTimeout)},
+		{"ShutdownTimeout", int64(c.ShutdownTimeout)}, {"MaxBodyBytes", c.MaxBodyBytes}, {"MaxRequests", int64(c.MaxRequests)},
+		{"MaxConnections", int64(c.MaxConnections)}, {"IdleTimeout", int64(c.IdleTimeout)},
 	} {
 		if n.value < 0 {
 			return fmt.Errorf("%w: %s is negative", ErrConfig, n.field)
@@ -106,8 +123,9 @@ type Gateway struct {
 	clusters map[string]*cluster
 	first    *cluster
 	transports
-	turn    atomic.Uint64  // connections, or requests outside Serve, so far
-	running sync.WaitGroup // requests; none begins once a server has been told to stop
+	turn     atomic.Uint64  // connections, or requests outside Serve, so far
+	running  sync.WaitGroup // requests; none begins once a server has been told to stop
+	admitted atomic.Int64   // requests, for MaxRequests
 }
 
 // New returns a gateway that is not yet listening. The error wraps ErrConfig.
@@ -138,6 +156,7 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		Protocols:         &protocols,
 		MaxHeaderBytes:    g.config.MaxHeaderBytes,
 		ReadHeaderTimeout: g.config.ReadHeaderTimeout,
+		IdleTimeout:       g.config.IdleTimeout,
 		ErrorLog:          g.config.ErrorLog,
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
 			return context.WithValue(ctx, workerKey{}, g.nextWorker())
@@ -149,6 +168,9 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	defer stopTicks()
 	if g.config.Host != nil {
 		ticks.Go(func() { _ = g.config.Host.RunTicks(ticking) }) // its only error is ticking's
+	}
+	if g.config.MaxConnections > 0 || g.config.IdleTimeout > 0 {
+		ln = newLimitListener(ln, g.config.MaxConnections, g.config.IdleTimeout)
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(ln) }()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
 )
@@ -79,6 +80,12 @@ func fromHeaders(into http.Header, h hostsim.Headers, skip string) {
 func (x *exchange) readBody() {
 	// HTTP/1 connections are read while the response is written only on demand; HTTP/2 ones always, and say so by an error.
 	_ = x.out.EnableFullDuplex()
+	if most := x.gateway.config.MaxBodyBytes; most > 0 {
+		x.r.Body = http.MaxBytesReader(nil, x.r.Body, most)
+	}
+	if limit := x.gateway.config.IdleTimeout; limit > 0 {
+		x.idle = time.NewTimer(limit)
+	}
 	incoming := make(chan part)
 	x.incoming = incoming
 	x.reading.Go(func() {
@@ -115,6 +122,8 @@ func (x *exchange) writeHeaders(h hostsim.Headers) {
 	}
 	x.w.WriteHeader(code)
 	x.begun = true
+	x.record.Status = code
+	x.tell(x.gateway.config.OnHeaders)
 }
 
 // writeTrailers sends what follows the response's body. HTTP/1 has room for it only where the length was not told before.
@@ -127,6 +136,11 @@ func (x *exchange) writeTrailers(h hostsim.Headers) {
 // write sends a piece of the response's body, at once if more may take its time to come. It is false when the client has
 // gone.
 func (x *exchange) write(data []byte, flush bool) bool {
+	if limit := x.gateway.config.IdleTimeout; limit > 0 && x.r.ProtoMajor == 2 {
+		x.stall.begin(x.out, limit)
+		defer x.stall.end()
+	}
+	x.record.ResponseBytes += int64(len(data))
 	if len(data) > 0 {
 		if _, err := x.w.Write(data); err != nil && !errors.Is(err, http.ErrBodyNotAllowed) {
 			return false

@@ -36,9 +36,10 @@ var guest = sync.OnceValues(func() ([]byte, error) {
 
 // setup is a gateway on a real listener, with the guest in it.
 type setup struct {
-	t    testing.TB
-	host *hostsim.Host
-	url  string
+	t       testing.TB
+	host    *hostsim.Host
+	gateway *Gateway
+	url     string
 	// ended gets the guest's log line for each stream's end.
 	ended chan hostsim.LogEntry
 	stop  context.CancelFunc
@@ -82,6 +83,7 @@ func (s *setup) serve(c Config) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.gateway = g
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		s.t.Fatal(err)

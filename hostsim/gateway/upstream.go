@@ -15,6 +15,7 @@ var (
 	errNoHost  = errors.New("no healthy upstream")
 	errConnect = errors.New("upstream connection failure")
 	errReset   = errors.New("upstream reset before response started")
+	errBroken  = errors.New("upstream reset after response started")
 	errRequest = errors.New("the request's path or method cannot be sent upstream")
 )
 
@@ -47,6 +48,7 @@ func (x *exchange) forward(h hostsim.Headers, body *feed, answer chan<- part) {
 		send(failure)
 		return
 	}
+	defer func() { x.record.asked.Load().running.Add(-1) }()
 	defer resp.Body.Close()
 	var buffers [2][]byte
 	p := part{headers: responseHeaders(resp), end: resp.Body == http.NoBody}
@@ -67,7 +69,7 @@ const attemptCount = "x-envoy-attempt-count"
 
 // attempt asks the hosts in their order until one answers: the next one has its turn where a host takes no connection, or
 // cuts it before its response has begun, as Envoy's retry_on "connect-failure,reset" has it. The part says how many it
-// asked, and why no one answered.
+// asked, and why no one answered. Who answered counts the request as running until forward ends.
 func (x *exchange) attempt(h hostsim.Headers, body *feed) (*http.Response, part) {
 	list := ""
 	if x.gateway.config.Host != nil {
@@ -76,11 +78,21 @@ func (x *exchange) attempt(h hostsim.Headers, body *feed) (*http.Response, part)
 	failure := part{err: errNoHost, flags: flagNoHost}
 	for i, host := range x.cluster.attempts(list, x.gateway.config.Attempts) {
 		failure.attempts = i + 1
+		asked := x.cluster.known[host]
+		x.record.asked.Store(asked)
+		x.record.attempts.Store(int32(i + 1))
+		asked.requests.Add(1)
+		asked.running.Add(1)
 		x.filter.SetProperty("upstream.address", []byte(host))
 		x.filter.SetProperty("upstream.request_attempt_count", hostsim.PropertyInt(int64(i+1)))
 		resp, err := x.ask(host, h, body)
 		if err == nil {
+			asked.failed.Store(0)
 			return resp, failure
+		}
+		asked.running.Add(-1)
+		if x.ctx.Err() == nil && !errors.Is(err, errRequest) {
+			asked.failed.Add(1)
 		}
 		failure = part{err: errReset, flags: flagReset, attempts: i + 1}
 		connect := (*connectError)(nil)

@@ -43,7 +43,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	if err := s.pause(r.Context(), p.output, s.config.DecodePerToken); err != nil {
 		return
 	}
-	generated = p.output
+	generated = p.output * p.choices
 	writeJSON(w, http.StatusOK, a.whole())
 }
 
@@ -63,10 +63,11 @@ func (a *answer) text() string {
 type object = map[string]any
 
 func (a *answer) usage() object {
+	output := a.prompt.output * a.prompt.choices
 	return object{
 		"prompt_tokens":         a.prompt.tokens,
-		"completion_tokens":     a.prompt.output,
-		"total_tokens":          a.prompt.tokens + a.prompt.output,
+		"completion_tokens":     output,
+		"total_tokens":          a.prompt.tokens + output,
 		"prompt_tokens_details": object{"cached_tokens": a.cached},
 	}
 }
@@ -83,35 +84,53 @@ func (a *answer) envelope(kind string, choices ...object) object {
 }
 
 func (a *answer) whole() object {
-	choice := object{"index": 0, "finish_reason": "length"}
 	kind := "text_completion"
 	if a.chat {
 		kind = "chat.completion"
-		choice["message"] = object{"role": "assistant", "content": a.text()}
-	} else {
-		choice["text"] = a.text()
 	}
-	o := a.envelope(kind, choice)
+	choices := make([]object, a.prompt.choices)
+	for i := range choices {
+		choices[i] = object{"index": i, "finish_reason": a.prompt.finish}
+		if a.chat {
+			choices[i]["message"] = object{"role": "assistant", "content": a.text()}
+		} else {
+			choices[i]["text"] = a.text()
+		}
+	}
+	o := a.envelope(kind, choices...)
 	o["usage"] = a.usage()
 	return o
 }
 
-// chunk is one token of a stream. finish is empty but for the last.
-func (a *answer) chunk(token, finish string) object {
-	choice := object{"index": 0, "finish_reason": nil}
+// chunkKind is the object name of all events of a stream.
+func (a *answer) chunkKind() string {
+	if a.chat {
+		return "chat.completion.chunk"
+	}
+	return "text_completion"
+}
+
+// chunk is one token of a choice in a stream. The first of a chat says whose words they are, without which SDKs that put
+// the chunks together refuse the answer. finish is empty but for the last.
+func (a *answer) chunk(index, position int, token, finish string) object {
+	choice := object{"index": index, "finish_reason": nil}
 	if finish != "" {
 		choice["finish_reason"] = finish
 	}
 	if a.chat {
-		choice["delta"] = object{"content": token}
-		return a.envelope("chat.completion.chunk", choice)
+		delta := object{"content": token}
+		if position == 0 {
+			delta["role"] = "assistant"
+		}
+		choice["delta"] = delta
+	} else {
+		choice["text"] = token
 	}
-	choice["text"] = token
-	return a.envelope("text_completion", choice)
+	return a.envelope(a.chunkKind(), choice)
 }
 
-// stream sends one event a token, each flushed as soon as it is there, then [DONE]; it returns how many tokens were
-// sent. The text's words come first, and dots fill up what was asked for.
+// stream sends one event a token and choice, each flushed as soon as it is there, then [DONE]; it returns how many tokens
+// were sent. The text's words come first, and dots fill up what was asked for.
 func (a *answer) stream(w http.ResponseWriter, r *http.Request) (sent int) {
 	w.Header().Set("content-type", "text/event-stream")
 	w.Header().Set("cache-control", "no-cache")
@@ -120,23 +139,26 @@ func (a *answer) stream(w http.ResponseWriter, r *http.Request) (sent int) {
 		return 0
 	}
 	words := strings.SplitAfter(a.text(), " ")
-	for ; sent < a.prompt.output; sent++ {
+	for position := range a.prompt.output {
 		if err := a.server.pause(r.Context(), 1, a.server.config.DecodePerToken); err != nil {
 			return sent
 		}
 		token, finish := ".", ""
-		if sent < len(words) {
-			token = words[sent]
+		if position < len(words) {
+			token = words[position]
 		}
-		if sent == a.prompt.output-1 {
-			finish = "length"
+		if position == a.prompt.output-1 {
+			finish = a.prompt.finish
 		}
-		if err := writeEvent(w, a.chunk(token, finish)); err != nil || out.Flush() != nil {
-			return sent
+		for index := range a.prompt.choices {
+			if err := writeEvent(w, a.chunk(index, position, token, finish)); err != nil || out.Flush() != nil {
+				return sent
+			}
+			sent++
 		}
 	}
 	if a.prompt.includeUsage {
-		last := a.envelope("chat.completion.chunk")
+		last := a.envelope(a.chunkKind())
 		last["usage"] = a.usage()
 		_ = writeEvent(w, last)
 	}

@@ -19,6 +19,7 @@ type completionRequest struct {
 	Prompt        json.RawMessage   `json:"prompt"`
 	MaxTokens     *int              `json:"max_tokens"`
 	MaxCompletion *int              `json:"max_completion_tokens"`
+	N             *int              `json:"n"`
 	Stream        bool              `json:"stream"`
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -38,7 +39,9 @@ type prompt struct {
 	model        string
 	tokens       int
 	blocks       []uint64
-	output       int // tokens to generate
+	output       int    // tokens to generate in each choice
+	finish       string // why the generation ends: "stop" by itself, "length" where the request bounds it
+	choices      int    // answers to generate from the one prompt, 1 to maxChoices
 	stream       bool
 	includeUsage bool
 }
@@ -47,6 +50,7 @@ const (
 	defaultOutput = 16
 	maxOutput     = 1 << 20
 	maxPrompt     = 1 << 26
+	maxChoices    = 128 // OpenAI's bound for n
 )
 
 // parsePrompt decodes a request body. chat says which of messages and prompt it must have.
@@ -55,14 +59,20 @@ func parsePrompt(body []byte, chat bool, blockTokens int) (prompt, error) {
 	if err := json.Unmarshal(body, &r); err != nil {
 		return prompt{}, fmt.Errorf("the body is not a JSON object of this request: %w", err)
 	}
-	p := prompt{model: r.Model, output: defaultOutput, stream: r.Stream, includeUsage: r.StreamOptions.IncludeUsage}
+	p := prompt{model: r.Model, output: defaultOutput, finish: "stop", choices: 1, stream: r.Stream, includeUsage: r.StreamOptions.IncludeUsage}
 	for _, n := range []*int{r.MaxTokens, r.MaxCompletion} {
 		if n != nil {
-			p.output = *n
+			p.output, p.finish = *n, "length"
 		}
 	}
 	if p.output < 0 || p.output > maxOutput {
 		return prompt{}, fmt.Errorf("max_tokens: %d is outside 0 to %d", p.output, maxOutput)
+	}
+	if r.N != nil {
+		p.choices = *r.N
+	}
+	if p.choices < 1 || p.choices > maxChoices {
+		return prompt{}, fmt.Errorf("n: %d is outside 1 to %d", p.choices, maxChoices)
 	}
 	switch {
 	case r.Sim != nil:

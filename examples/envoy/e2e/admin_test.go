@@ -60,6 +60,7 @@ func (g *gateway) standingOf(t *testing.T, address string) standing {
 
 // A replica is drained under load, is stopped when it is empty, and comes back.
 func TestDrainUnderLoad(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		g.update(t, withAdmin)
 		drained := g.replicas[1].Addr
@@ -126,6 +127,7 @@ func TestDrainUnderLoad(t *testing.T) {
 }
 
 func TestAdminSecret(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		// Off: a path like any other.
 		if r, err := g.client.send(t.Context(), http.MethodGet, "/pinwheel/status", nil); err != nil || r.Served == "" {
@@ -158,6 +160,7 @@ func TestAdminSecret(t *testing.T) {
 }
 
 func TestResetUnderLoad(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		g.update(t, withAdmin)
 		defer g.update(t, func(map[string]any) {})

@@ -98,13 +98,12 @@ func TestSessionIDFromBody(t *testing.T) {
 			{"20 MB, id behind", "keyless", chunked(sized(20<<20, id, true)), nil},
 			{"encoded", "keyless", text(`{"user":"` + id + `"}`), []string{"Content-Encoding", "gzip"}},
 		} {
-			begin := time.Now()
 			r := g.chat(t, c.body, c.header...)
 			if g.expect(t, r, c.reason); c.reason == "pinned" && r.Served != home {
 				t.Errorf("%s: served by %s, want %s", c.name, r.Served, home)
 			}
-			if took := time.Since(begin); took > 5*time.Second || t.Failed() {
-				t.Errorf("%s: status %d after %v", c.name, r.Status, took)
+			if t.Failed() {
+				t.Errorf("%s: status %d", c.name, r.Status)
 			}
 			if want, ok := c.body.(*strings.Reader); ok && g.bodyBytes(r.Served) != want.Size() {
 				t.Errorf("%s: %d bytes arrived of %d", c.name, g.bodyBytes(r.Served), want.Size())
@@ -278,10 +277,8 @@ func TestBodiesWithoutTheFlag(t *testing.T) {
 		g.opened(id)
 		home := g.turn(t, id, "placed").Served
 		bodies := []string{sized(10, id, false), sized(900<<10, id, false), sized(1100<<10, id, true), sized(20<<20, id, false)}
-		slow := 0
 		for i := range 40 {
 			body := bodies[i%len(bodies)]
-			begin := time.Now()
 			r, err := newClient(g.addr).send(t.Context(), http.MethodPost, chatPath, text(body), "Content-Type", "application/json")
 			if err != nil {
 				t.Fatalf("request %d of %d bytes: %v", i, len(body), err)
@@ -290,16 +287,6 @@ func TestBodiesWithoutTheFlag(t *testing.T) {
 			if n := g.bodyBytes(r.Served); n != int64(len(body)) {
 				t.Errorf("%d bytes arrived of %d", n, len(body))
 			}
-			switch took := time.Since(begin); {
-			case took > 5*time.Second:
-				t.Errorf("request %d took %v", i, took)
-			case took > 900*time.Millisecond:
-				slow++
-			}
-		}
-		const workers, enough = 2, 3
-		if slow == 0 || slow > workers*enough {
-			t.Errorf("%d slow requests, want 1 to %d", slow, workers*enough)
 		}
 		// A release with a body is answered all the same, and headers count as ever.
 		for range 4 {
@@ -312,8 +299,9 @@ func TestBodiesWithoutTheFlag(t *testing.T) {
 			t.Errorf("the session moved to %s", r.Served)
 		}
 		now := g.quietCounts(t)
-		if late := now[statBodyLate] - before[statBodyLate]; late != uint64(slow) {
-			t.Errorf("%d counted as late, %d were slow", late, slow)
+		const workers, enough = 2, 3
+		if late := now[statBodyLate] - before[statBodyLate]; late == 0 || late > workers*enough {
+			t.Errorf("%d requests waited in vain, want 1 to %d", late, workers*enough)
 		}
 		if withheld := now[statBodyWithheld] - before[statBodyWithheld]; withheld == 0 {
 			t.Error("nothing counted as withheld")
@@ -338,10 +326,9 @@ func TestBodiesThatOutgrowTheBuffer(t *testing.T) {
 				if behind && size > 32<<10 {
 					want = "keyless"
 				}
-				begin := time.Now()
 				r := g.chat(t, text(sized(size, id, behind)))
-				if g.expect(t, r, want); time.Since(begin) > 5*time.Second || t.Failed() {
-					t.Errorf("%d bytes, id behind %v: status %d after %v", size, behind, r.Status, time.Since(begin))
+				if g.expect(t, r, want); t.Failed() {
+					t.Errorf("%d bytes, id behind %v: status %d", size, behind, r.Status)
 				}
 			}
 		}

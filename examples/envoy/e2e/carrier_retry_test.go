@@ -59,6 +59,7 @@ const (
 // connections, the plugin's own health being off: to the session's own spare, to
 // anybody, or to the same address again.
 func TestCarriersRetry(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(t *testing.T, k kind, g *gateway) {
 		g.update(t, func(c map[string]any) { c["health"] = map[string]any{"failures": 0} })
 		defer g.update(t, func(map[string]any) {})
@@ -110,6 +111,7 @@ func TestCarriersRetry(t *testing.T) {
 // and with one try to find another host, a pool of two serves the sessions of the one
 // that is dead.
 func TestRetriesOfAPoolOfTwo(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		living, dead := g.replicas[0], g.replicas[1]
 		for _, n := range []int{1, 3} {
@@ -139,6 +141,7 @@ func TestRetriesOfAPoolOfTwo(t *testing.T) {
 // headers again when it retries: it is the same session on the same replica, which
 // counts once, and nothing is left in flight.
 func TestRequestsThatAreSentAgainKeepTheirSession(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		const policy = "                  retry_policy:\n"
 		redirects := inPlace(policy, "                  internal_redirect_policy: {max_internal_redirects: 2}\n"+policy)
@@ -200,6 +203,7 @@ func TestRequestsThatAreSentAgainKeepTheirSession(t *testing.T) {
 // What the predicate previous_hosts is for: without it the load balancer draws
 // the dead replica for retries too.
 func TestStatefulSessionRetriesAnywhere(t *testing.T) {
+	t.Parallel()
 	each(t, statefulSession, func(t *testing.T, g *gateway) {
 		defer g.alter(t, leaveOut("retry_host_predicate:"), func(c map[string]any) { c["health"] = map[string]any{"failures": 0} })()
 		homes := g.turns(t, newIDs(3), "placed")
@@ -221,6 +225,7 @@ func TestStatefulSessionRetriesAnywhere(t *testing.T) {
 // With the plugin's health on, as by default, the sessions of a dead replica
 // move after three failures; what the client sees until then differs.
 func TestCarriersLeaveADeadReplica(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(t *testing.T, k kind, g *gateway) {
 		g.update(t, func(c map[string]any) {
 			c["health"] = map[string]any{"cooldown": "2s", "max_cooldown": "2s"}

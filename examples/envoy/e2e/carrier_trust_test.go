@@ -28,6 +28,7 @@ func coded(addr string) string { return base64.StdEncoding.EncodeToString([]byte
 // a route where the plugin is off, on which all three carriers would believe it.
 // agentgateway/agentgateway#3144: a client sets the destination itself.
 func TestCarriersBelieveNoClient(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(t *testing.T, k kind, g *gateway) {
 		id := newID()
 		home := g.turn(t, id, "placed").Served
@@ -66,6 +67,7 @@ func TestCarriersBelieveNoClient(t *testing.T) {
 // What the strip at the door is for: where it is missing, clients steer on routes
 // without the plugin, under ORIGINAL_DST to any address at all.
 func TestCarriersWithoutTheDoor(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(t *testing.T, k kind, g *gateway) {
 		defer g.alter(t, leaveOut("early_header_mutation_extensions:"), func(map[string]any) {})()
 		id := newID()
@@ -96,6 +98,7 @@ func TestCarriersWithoutTheDoor(t *testing.T) {
 
 // What the filter named silence is for.
 func TestStatefulSessionTellsTheClient(t *testing.T) {
+	t.Parallel()
 	each(t, statefulSession, func(t *testing.T, g *gateway) {
 		defer g.alter(t, leaveOut("- name: silence"), func(map[string]any) {})()
 		r, err := g.client.send(t.Context(), http.MethodGet, offPath, nil)

@@ -30,6 +30,7 @@ func eachCarrier(t *testing.T, f func(*testing.T, kind, *gateway)) {
 // spread, no header of ours is seen outside, and what the plugin hears of the
 // host that served is what it named.
 func TestCarriersKeepAndSpread(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(t *testing.T, k kind, g *gateway) {
 		before := g.quietCounts(t)
 		homes := g.turns(t, newIDs(60), "placed")
@@ -66,6 +67,7 @@ func TestCarriersKeepAndSpread(t *testing.T) {
 // it is for. Envoy's own list is of those asked so far: nothing to discover
 // replicas from. (TestAddressThatOneSideAloneKnows has the other carriers.)
 func TestOriginalDstNeedsNoList(t *testing.T) {
+	t.Parallel()
 	each(t, originalDst, func(t *testing.T, g *gateway) {
 		fourth := openTrap(t)
 		if state, ok := g.endpointStates(t)[fourth.Addr]; ok {
@@ -94,6 +96,7 @@ func TestOriginalDstNeedsNoList(t *testing.T) {
 // (envoyproxy/envoy#42686: on a gateway whose list of replicas lags). The example is
 // not strict, and TestAddressThatOneSideAloneKnows shows the same without a 503.
 func TestStatefulSessionStrict(t *testing.T) {
+	t.Parallel()
 	each(t, statefulSession, func(t *testing.T, g *gateway) {
 		unknown := openTrap(t).Addr
 		strict := func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) {
@@ -115,6 +118,7 @@ func TestStatefulSessionStrict(t *testing.T) {
 
 // A list is not an address: with spares nobody is reached.
 func TestOriginalDstTakesOneAddress(t *testing.T) {
+	t.Parallel()
 	each(t, originalDst, func(t *testing.T, g *gateway) {
 		g.update(t, func(c map[string]any) { c["target"] = map[string]any{"spares": 1} })
 		defer g.update(t, func(map[string]any) {})
@@ -129,6 +133,7 @@ func TestOriginalDstTakesOneAddress(t *testing.T) {
 
 // Where the plugin names nobody, the gateway chooses, if it can.
 func TestCarriersWithoutAName(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(t *testing.T, k kind, g *gateway) {
 		g.update(t, func(c map[string]any) { c["replicas"] = []string{} })
 		defer g.update(t, func(map[string]any) {})

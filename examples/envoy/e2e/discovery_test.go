@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/pinwheel-proxy/pinwheel/build/envoy/wheel"
 )
@@ -67,6 +71,7 @@ func (g *gateway) stayHome(t *testing.T, when string, homes map[string]string) {
 // Envoy learns of a replica, loses it and learns of it again; so does the plugin,
 // and nobody else's sessions move.
 func TestDiscoveryFindsLosesAndRefinds(t *testing.T) {
+	t.Parallel()
 	each(t, discovered, func(t *testing.T, g *gateway) {
 		b, c := g.replicas[1].Addr, g.replicas[2].Addr
 		defer g.list(t, nil)
@@ -100,6 +105,7 @@ func TestDiscoveryFindsLosesAndRefinds(t *testing.T) {
 
 // Envoy's view of a replica's health reaches the plugin.
 func TestDiscoveredHealth(t *testing.T) {
+	t.Parallel()
 	each(t, discovered, func(t *testing.T, g *gateway) {
 		a := g.replicas[0].Addr
 		defer g.list(t, nil)
@@ -132,6 +138,7 @@ func TestDiscoveredHealth(t *testing.T) {
 
 // The lines that discovery.yaml has for DNS, in place of those for a file.
 func TestDiscoveryFromDNS(t *testing.T) {
+	t.Parallel()
 	for _, v := range versions() {
 		t.Run(v, func(t *testing.T) {
 			t.Parallel()
@@ -167,9 +174,41 @@ func TestDiscoveryFromDNS(t *testing.T) {
 	}
 }
 
+// The plugin asks Envoy's admin interface for its clusters only, and Envoy before 1.38
+// answers with all of them: the plugin looks for its own among them.
+func TestClustersAreFiltered(t *testing.T) {
+	t.Parallel()
+	each(t, discovered, func(t *testing.T, g *gateway) {
+		info, err := g.envoy.Admin.Get(t.Context(), "/server_info")
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := regexp.MustCompile(`/1\.(\d+)\.\d+[/-]`).FindStringSubmatch(gjson.Get(info, "version").Str) // COMMIT/1.40.0/Clean/...
+		if version == nil {
+			t.Fatalf("the version is %s", gjson.Get(info, "version"))
+		}
+		page, err := g.envoy.Admin.Get(t.Context(), "/clusters?format=json&filter=^vllm$")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, c := range gjson.Get(page, "cluster_statuses.#.name").Array() {
+			names = append(names, c.Str)
+		}
+		want := []string{"vllm"}
+		if minor, _ := strconv.Atoi(version[1]); minor < 38 {
+			want = []string{"envoy_admin", "vllm"}
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			t.Errorf("Envoy %s lists %v, want %v", version[1], names, want)
+		}
+	})
+}
+
 // The admin interface is not there: the replicas stay as they are, routing goes
 // on, and what has happened meanwhile is learnt afterwards. One worker asks.
 func TestDiscoveryWithoutTheAdminInterface(t *testing.T) {
+	t.Parallel()
 	each(t, discovered, func(t *testing.T, g *gateway) {
 		d, c := g.discovery, g.replicas[2].Addr
 		defer g.list(t, nil)

@@ -107,6 +107,7 @@ func (g *gateway) endpointStates(t *testing.T) map[string]string {
 // envoyproxy/envoy#27830: DRAINING was lost between discovery and the check of
 // the overriding host.
 func TestStatusFromDiscoveryAlone(t *testing.T) {
+	t.Parallel()
 	// In this order each is news to Envoy's workers: UNHEALTHY after DRAINING is not.
 	states := []string{"DRAINING", removed, "UNHEALTHY", "DEGRADED"}
 	for k, reach := range map[kind]map[string]bool{ // by state: its sessions still get to the replica
@@ -148,6 +149,7 @@ func TestStatusFromDiscoveryAlone(t *testing.T) {
 // The plugin is told as well: sessions end where they are, new ones never go
 // there, under either carrier.
 func TestDrainingToldToBoth(t *testing.T) {
+	t.Parallel()
 	for _, k := range []kind{overrideHost, statefulSession} {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
@@ -193,6 +195,7 @@ func TestDrainingToldToBoth(t *testing.T) {
 
 // An IPv6 replica is one like any other, beside those of IPv4.
 func TestIPv6Replica(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		six, err := envoytest.OpenReplica("[::1]:0")
 		if err != nil {

@@ -59,6 +59,7 @@ func (g *gateway) round(t *testing.T, ids []string, meanwhile func()) map[string
 // sessions spread evenly and stay where they went, nobody else moves, and when it
 // is back new sessions come to it.
 func TestAReplicaDiesUnderLoad(t *testing.T) {
+	t.Parallel()
 	each(t, fleet, func(t *testing.T, g *gateway) {
 		g.update(t, func(c map[string]any) {
 			c["health"] = map[string]any{"cooldown": "1s", "max_cooldown": "1s"}
@@ -100,6 +101,7 @@ func TestAReplicaDiesUnderLoad(t *testing.T) {
 // work. Of the 30 that the last one's predecessor leaves it may take 15: a newcomer
 // gets twice its fair share at most.
 func TestRollingReplacementUnderLoad(t *testing.T) {
+	t.Parallel()
 	each(t, fleet, func(t *testing.T, g *gateway) {
 		var members []string
 		for _, r := range g.replicas[:4] {
@@ -139,6 +141,7 @@ func TestRollingReplacementUnderLoad(t *testing.T) {
 
 // Pins outlive a change of policy and of its thresholds, under load.
 func TestPolicyChangeUnderLoad(t *testing.T) {
+	t.Parallel()
 	each(t, fleet, func(t *testing.T, g *gateway) {
 		homes := g.turns(t, newIDs(60), "placed")
 		stop := g.traffic(t, homes)
@@ -162,6 +165,7 @@ func TestPolicyChangeUnderLoad(t *testing.T) {
 // A worker's VM ends under load: another one serves at once, pins survive, and
 // what the dead one counted as in flight is forgotten.
 func TestAWorkerCrashesUnderLoad(t *testing.T) {
+	t.Parallel()
 	each(t, crashing, func(t *testing.T, g *gateway) {
 		homes := g.turns(t, newIDs(30), "placed")
 		ctx, leave := context.WithCancel(t.Context())

@@ -15,6 +15,7 @@ import (
 // heard of it often enough; then these live elsewhere and nobody else moves, none
 // returns when the replica is back, and new sessions come to it.
 func TestADeadReplicasSessionsMove(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		g.update(t, func(c map[string]any) {
 			c["health"] = map[string]any{"cooldown": "300ms", "max_cooldown": "300ms"}
@@ -71,6 +72,7 @@ func TestADeadReplicasSessionsMove(t *testing.T) {
 
 // Envoy's circuit breaker opens: no replica has failed, and no session moves.
 func TestOverflowMovesNoSession(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		const most = "circuit_breakers.vllm.default.max_requests"
 		homes := g.turns(t, newIDs(3), "placed")
@@ -92,6 +94,7 @@ func TestOverflowMovesNoSession(t *testing.T) {
 // A replica fails, and of its next requests the bodies are no HTTP, to which Envoy
 // answers 400 itself: the failure stays on record.
 func TestABrokenRequestIsNoSuccess(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		g.update(t, withAdmin)
 		defer g.update(t, func(map[string]any) {})

@@ -9,6 +9,7 @@ import (
 
 // Many sessions in one HTTP/2 connection are as separate as in many connections.
 func TestSessionsOverHTTP2(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		protocols := new(http.Protocols)
 		protocols.SetUnencryptedHTTP2(true)

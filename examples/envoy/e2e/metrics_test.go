@@ -9,6 +9,7 @@ import (
 
 // The configuration's stats_tags turn the plugin's names into labels.
 func TestPrometheusLabels(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		ids := newIDs(3)
 		g.turns(t, ids, "placed")

@@ -10,6 +10,7 @@ import (
 // Choice and reservation are one step over both workers: a burst of first turns
 // spreads exactly.
 func TestBurstOfNewSessionsSpreadsExactly(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		var open []string
 		for round := range 10 {
@@ -31,6 +32,7 @@ func TestBurstOfNewSessionsSpreadsExactly(t *testing.T) {
 }
 
 func TestSessionsStay(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		before := g.quietCounts(t)
 		ids := newIDs(300)
@@ -67,6 +69,7 @@ func TestSessionsStay(t *testing.T) {
 
 // Without a session id a request is spread like any other and leaves no trace.
 func TestKeylessSpreadsEvenly(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		before := g.quietCounts(t)
 		served := map[string]string{}

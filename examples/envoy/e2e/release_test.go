@@ -10,6 +10,7 @@ import (
 )
 
 func TestFinishSessionForms(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		before := g.quietCounts(t)
 		big := func() io.Reader { return strings.NewReader(strings.Repeat("x", 300<<10)) }
@@ -57,6 +58,7 @@ func TestFinishSessionForms(t *testing.T) {
 }
 
 func TestFinishSessionList(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		ids := newIDs(9)
 		g.turns(t, ids, "placed")
@@ -72,6 +74,7 @@ func TestFinishSessionList(t *testing.T) {
 }
 
 func TestFinishSessionWithoutID(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		id := newID()
 		g.turn(t, id, "placed")
@@ -89,6 +92,7 @@ func TestFinishSessionWithoutID(t *testing.T) {
 // connection is not promised to last: Envoy closes it after an answer that came
 // before the body's end.
 func TestFinishSessionAnswerSurvivesUnreadBody(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		for i := range 15 {
 			conn := g.dial(t)
@@ -106,6 +110,7 @@ func TestFinishSessionAnswerSurvivesUnreadBody(t *testing.T) {
 
 // Without a body the connection stays usable, as polite clients expect.
 func TestFinishSessionKeepsConnection(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		conn := g.dial(t)
 		for range 10 {
@@ -120,6 +125,7 @@ func TestFinishSessionKeepsConnection(t *testing.T) {
 }
 
 func TestReleasedCapacityIsTakenNext(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		homes := g.turns(t, newIDs(30), "placed")
 		freed := g.replicas[1].Addr
@@ -148,6 +154,7 @@ func TestReleasedCapacityIsTakenNext(t *testing.T) {
 }
 
 func TestFinishSessionSecret(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		id := newID()
 		g.turn(t, id, "placed")

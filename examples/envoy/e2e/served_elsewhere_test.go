@@ -12,6 +12,7 @@ import (
 // gets sessions on paper only, and the operator is told; the cluster's own one
 // gets none. And no client is refused for it (envoyproxy/envoy#42686).
 func TestAddressThatOneSideAloneKnows(t *testing.T) {
+	t.Parallel()
 	for _, k := range []kind{updatable, statefulSession} {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 // the worker that met it goes on. One raw connection per case stays on one
 // worker.
 func TestSessionIDForms(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		tail, before := newID(), g.counts(t)
 		cases := []struct {
@@ -63,6 +64,7 @@ func TestSessionIDForms(t *testing.T) {
 // Every byte that HTTP allows beyond ASCII is a legal part of an id, also in
 // the query of its release.
 func TestSessionIDBytes(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		conn := g.dial(t)
 		tail := newID()

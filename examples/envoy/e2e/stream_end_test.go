@@ -48,6 +48,7 @@ func (g *gateway) stay(t *testing.T, homes map[string]string) {
 }
 
 func TestStreamsArriveWholeAndAreCounted(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		const streams, chunks = 30, 50
 		ids := newIDs(streams)
@@ -92,6 +93,7 @@ func TestStreamsArriveWholeAndAreCounted(t *testing.T) {
 }
 
 func TestClientLeaves(t *testing.T) {
+	t.Parallel()
 	cases := []struct{ name, do string }{
 		{"mid response", "chunks=2&hold=1"},
 		{"before the response", "delay=1h"},
@@ -127,6 +129,7 @@ func TestClientLeaves(t *testing.T) {
 }
 
 func TestUpstreamResets(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name, do string
 		sessions int // each fails once, on its replica or on all
@@ -157,9 +160,14 @@ func TestUpstreamResets(t *testing.T) {
 }
 
 // With every replica down clients get Envoy's 503; the books stay exact and the
-// sessions of before find their replica again.
+// sessions of before find their replica again. The plugin's health is off: with it
+// sessions rightly leave the first replica that is known to fail, until the others
+// are too.
 func TestNoUpstream(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
+		g.update(t, func(c map[string]any) { c["health"] = map[string]any{"failures": 0} })
+		defer g.update(t, func(map[string]any) {})
 		homes := g.turns(t, newIDs(12), "placed")
 		old := keys(homes)
 		for _, r := range g.replicas {
@@ -205,6 +213,7 @@ func TestNoUpstream(t *testing.T) {
 // The session's replica refuses connections: Envoy's retry takes the next of
 // the plugin's list within the same request, and the session is not lost.
 func TestSpareServesWhileReplicaIsDown(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		id := newID()
 		home := g.turn(t, id, "placed").Served
@@ -225,6 +234,7 @@ func TestSpareServesWhileReplicaIsDown(t *testing.T) {
 
 // Envoy ends some streams before any filter has seen a header.
 func TestRequestsThatNeverReachThePlugin(t *testing.T) {
+	t.Parallel()
 	each(t, userFile, func(t *testing.T, g *gateway) {
 		id := newID()
 		home := g.turn(t, id, "placed").Served

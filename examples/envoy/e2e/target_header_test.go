@@ -11,6 +11,7 @@ const targetHeader = "x-gateway-destination-endpoint"
 // A client that names the upstream host itself steers nothing, whether Envoy
 // strips the header at the door or the plugin has to.
 func TestClientCannotChooseReplica(t *testing.T) {
+	t.Parallel()
 	for _, k := range []kind{userFile, bareDoor} {
 		t.Run(string(k), func(t *testing.T) {
 			each(t, k, steersNothing)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
@@ -142,6 +141,7 @@ func (g *gateway) traffic(t *testing.T, homes map[string]string) (stop func() (i
 }
 
 func TestConfigurationUpdateUnderTraffic(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		homes := g.turns(t, newIDs(60), "placed")
 		// One stream lives through all updates.
@@ -184,6 +184,7 @@ func TestConfigurationUpdateUnderTraffic(t *testing.T) {
 }
 
 func TestBadConfigurationIsRefused(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		homes := g.turns(t, newIDs(12), "placed")
 		cases := []struct {
@@ -222,6 +223,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 // A replica added by an update moves nobody and takes the next sessions; one
 // removed gives its sessions up and only those.
 func TestReplicaRemovedAndAddedByUpdate(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		all := []string{g.replicas[0].Addr, g.replicas[1].Addr, g.replicas[2].Addr}
 		homes := g.turns(t, newIDs(30), "placed")
@@ -258,6 +260,7 @@ func TestReplicaRemovedAndAddedByUpdate(t *testing.T) {
 // meets a text that it knows, takes up the plugin context of before and calls
 // neither start nor configure.
 func TestReturnToEarlierConfiguration(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		all := []string{g.replicas[0].Addr, g.replicas[1].Addr, g.replicas[2].Addr}
 		g.verbatim = true
@@ -272,14 +275,13 @@ func TestReturnToEarlierConfiguration(t *testing.T) {
 		g.stillPinned(t, homes)
 		// Streams on new connections tell the plugin, a second after the update at
 		// the earliest.
-		deadline := time.Now().Add(20 * time.Second)
-		for g.spread(g.turns(t, newIDs(3), "placed"))[2] == 0 {
-			if time.Now().After(deadline) {
-				t.Fatal("no new session goes to the replica that is back")
-			}
+		until(t, "new sessions on the replica that is back", func() (bool, string) {
 			g.client.http.CloseIdleConnections()
-			time.Sleep(100 * time.Millisecond)
-		}
+			fresh := g.turns(t, newIDs(3), "placed")
+			g.release(t, keys(fresh)...)
+			got := g.spread(fresh)
+			return got[2] > 0, fmt.Sprint(got)
+		})
 		g.stillPinned(t, homes)
 		next := g.turns(t, newIDs(21), "placed")
 		if got := g.spread(next)[2]; got < 7 || got > 14 {

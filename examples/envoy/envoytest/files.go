@@ -3,7 +3,6 @@ package envoytest
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 )
@@ -36,14 +35,4 @@ func Wasm(root string) (string, error) {
 		return "", ErrNoWasm
 	}
 	return name, nil
-}
-
-// FreePort returns a loopback port that nobody listens on at this moment.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

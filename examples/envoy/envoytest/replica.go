@@ -55,7 +55,7 @@ type Replica struct {
 	release  chan struct{} // closed by Release, then replaced
 }
 
-// OpenReplica listens on addr; a port of 0 lets the system choose.
+// OpenReplica listens on addr; of a port of 0 it makes one as FreePort gives.
 func OpenReplica(addr string) (*Replica, error) {
 	r := &Replica{Addr: addr, release: make(chan struct{})}
 	if err := r.Reopen(); err != nil {
@@ -90,8 +90,11 @@ func (r *Replica) Reopen() error {
 }
 
 // listen retries for a second: a connection on its way out may have borrowed the
-// port of a closed replica.
+// port of a closed replica that was given a number.
 func listen(addr string) (net.Listener, error) {
+	if host, port, err := net.SplitHostPort(addr); err == nil && port == "0" {
+		return listenFree(host)
+	}
 	deadline := time.Now().Add(time.Second)
 	for {
 		l, err := net.Listen("tcp", addr)

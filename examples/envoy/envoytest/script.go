@@ -24,10 +24,10 @@ func ShellBlocks(page string) []string { return Blocks(page, "sh") }
 
 // RunScript runs sh -eu on the script in dir, env coming on top of this
 // process's own, and returns what it prints. It ends everything that the script
-// started, in a process group of their own, whatever happens, and after two
+// started, in a process group of their own, whatever happens, and after ten
 // minutes at the latest. The error is the shell's.
 func RunScript(ctx context.Context, dir, script string, env ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)

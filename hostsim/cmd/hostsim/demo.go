@@ -98,7 +98,7 @@ func demo(ctx context.Context, f *demoFlags, stdout, stderr io.Writer) error {
 	if f.stay {
 		address = f.listen
 	}
-	ln, err := listen(address)
+	ln, err := listen("--listen", address)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (d *demoRun) run(ctx context.Context, ln net.Listener) error {
 	}
 	fmt.Fprintf(d.stderr, "compiling %s\n", d.flags.wasm)
 	host, err := startPlugin(ctx, hostsim.Config{Wasm: d.wasm, Workers: d.flags.workers,
-		PluginConfig: withReplicas(d.config, sim.addresses)}, hostsim.LogWarn, d.stderr)
+		PluginConfig: withReplicas(d.config, sim.addresses, false)}, hostsim.LogWarn, d.stderr)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (d *demoRun) baseline(ctx context.Context) (*arm, error) {
 		return nil, err
 	}
 	defer func() { _ = sim.stop() }()
-	ln, err := listen("127.0.0.1:0")
+	ln, err := listen("--listen", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}

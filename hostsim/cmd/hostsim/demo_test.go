@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,6 +38,7 @@ func TestDemo(t *testing.T) {
 	if r.Sessions != 24 || r.Turns != 736 || len(r.Arms) != 2 || math.Abs(r.IdealHitRate-0.9509) > 0.0005 {
 		t.Fatalf("%+v", r)
 	}
+	t.Run("front page", func(t *testing.T) { frontPageShowsTheDemo(t, &r) })
 	spread, pinned := r.Arms[0], r.Arms[1]
 	if len(pinned.Moves) != 0 || len(spread.Moves) < 300 {
 		t.Errorf("moves: %d pinned, %d round robin", len(pinned.Moves), len(spread.Moves))
@@ -57,6 +60,26 @@ func TestDemo(t *testing.T) {
 		if row.Turns != 184 {
 			t.Errorf("round robin gave %s %d turns, want 184", row.Replica, row.Turns)
 		}
+	}
+}
+
+var numbers = regexp.MustCompile(`[0-9.]+`)
+
+// The front page's table is the demo's, but for what varies: its numbers.
+func frontPageShowsTheDemo(t *testing.T, r *demoResult) {
+	page, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(page), "```text\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	var rows bytes.Buffer
+	r.rows(&rows)
+	columns := func(text string) string {
+		return strings.Join(strings.Fields(numbers.ReplaceAllString(text, "0")), " ")
+	}
+	if got := columns(rows.String()); got != columns(shown) {
+		t.Errorf("the demo prints\n%s, README.md shows\n%s", rows.String(), shown)
 	}
 }
 

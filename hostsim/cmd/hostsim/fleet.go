@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
@@ -56,4 +57,14 @@ func (f *fleet) stop() error {
 		errs = append(errs, s.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// cacheHit is the share of its prompts' tokens that a replica had cached; not ok if it had none yet.
+func (f *fleet) cacheHit(address string) (share float64, ok bool) {
+	i := slices.Index(f.addresses, address)
+	if i < 0 {
+		return 0, false
+	}
+	s := f.replicas[i].Stats()
+	return float64(s.CachedTokens) / float64(max(s.PromptTokens, 1)), s.PromptTokens > 0
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // withReplicas adds the addresses of simulated replicas to a configuration that says nothing about replicas: to an empty
-// one, or a JSON object without any of replicas, pools and discovery. Others stay as they are, byte for byte.
-func withReplicas(config []byte, addresses []string) []byte {
+// one, or a JSON object without any of replicas, pools and discovery. Others stay as they are, byte for byte. With reasons
+// it adds debug_headers too, if they are not mentioned.
+func withReplicas(config []byte, addresses []string, reasons bool) []byte {
 	fields := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(config)) > 0 && json.Unmarshal(config, &fields) != nil {
 		return config
@@ -27,6 +28,9 @@ func withReplicas(config []byte, addresses []string) []byte {
 		return config
 	}
 	fields["replicas"] = list
+	if _, ok := fields["debug_headers"]; reasons && !ok {
+		fields["debug_headers"] = json.RawMessage("true")
+	}
 	filled, err := json.Marshal(fields)
 	if err != nil {
 		return config

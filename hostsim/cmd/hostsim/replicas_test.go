@@ -18,7 +18,21 @@ func TestWithReplicas(t *testing.T) {
 		"not JSON, another plugin's": "not JSON, another plugin's",
 		`["a list"]`:                 `["a list"]`,
 	} {
-		if got := string(withReplicas([]byte(config), []string{"a:1", "b:1"})); got != want {
+		if got := string(withReplicas([]byte(config), []string{"a:1", "b:1"}, false)); got != want {
+			t.Errorf("%s: %s, want %s", config, got, want)
+		}
+	}
+}
+
+// What shows reasons asks for them, unless the configuration says otherwise.
+func TestWithReplicasAndReasons(t *testing.T) {
+	for config, want := range map[string]string{
+		"":                        `{"debug_headers":true,"replicas":["a:1"]}`,
+		`{"debug_headers":false}`: `{"debug_headers":false,"replicas":["a:1"]}`,
+		`{"replicas":["c:1"]}`:    `{"replicas":["c:1"]}`,
+		"another plugin's":        "another plugin's",
+	} {
+		if got := string(withReplicas([]byte(config), []string{"a:1"}, true)); got != want {
 			t.Errorf("%s: %s, want %s", config, got, want)
 		}
 	}

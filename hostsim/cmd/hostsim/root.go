@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pinwheel-proxy/pinwheel/build/version"
 )
 
 // Exit codes.
@@ -54,6 +56,7 @@ func newRoot() *cobra.Command {
 hostsim completion SHELL prints a script that completes commands and flags in your shell.
 
 Exit codes: 0 done, 1 a check failed or the work could not be done, 2 a mistake on the command line or in a suite.`,
+		Version:               version.Number,
 		SilenceUsage:          true,
 		SilenceErrors:         true,
 		DisableFlagsInUseLine: true,

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
+	"github.com/pinwheel-proxy/pinwheel/build/version"
 )
 
 // guestWasm compiles the gateway tests' plugin, once, and returns its path.
@@ -304,7 +305,7 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer ln.Close()
 	code, _, stderr := command("serve", "--sim-replicas", "1", "--listen", ln.Addr().String())
-	if code != 1 || !strings.HasSuffix(stderr, "--listen 127.0.0.1:8081 (make serve LISTEN=127.0.0.1:8081)\n") {
+	if code != 1 || !strings.HasSuffix(stderr, "--listen 127.0.0.1:8082 (make serve LISTEN=127.0.0.1:8082)\n") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -324,5 +325,11 @@ func TestReadConfig(t *testing.T) {
 func TestPluginTextCannotSteerTheTerminal(t *testing.T) {
 	if got, want := printable("a\x1b[2J\tb\xff\r\nc"), "a?[2J\tb??\nc"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if code, out, _ := command("--version"); code != 0 || out != "hostsim version "+version.Number+"\n" {
+		t.Errorf("%d %q", code, out)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,10 @@ type serveFlags struct {
 	configText, rootID, vmConfig  string
 	simReplicas, workers          int
 	cacheTokens                   int
+	tokenTime                     time.Duration
 	headersStop                   bool
+
+	operation operationFlags
 
 	recorder *hostsim.Recorder // not a flag: record sets it
 }
@@ -42,13 +46,17 @@ has answered, and then the cluster's hosts round robin. A request whose Host hea
 cluster, any other to the first. Without --wasm there is no plugin and all goes round robin. The plugin's own
 requests, HTTP and gRPC, go to the cluster that they name.
 
-It stops on SIGINT or SIGTERM when the requests in flight have ended, after 10 seconds at most; on a second one at once.`,
+It stops on SIGINT or SIGTERM when the running requests have ended, after --stop-timeout at most; on a second one at once.
+On SIGHUP it opens the access log again and reads the files of --wasm and --config; a bad one changes nothing.`,
 		Example: `  # Pinwheel before three simulated model servers, on 127.0.0.1:8080
   hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3
 
   # before your own
   hostsim serve --wasm dist/pinwheel.wasm --upstream vllm=127.0.0.1:8000,127.0.0.1:8001 \
       --config '{"replicas": ["127.0.0.1:8000", "127.0.0.1:8001"]}'
+
+  # the same, with a web page that shows what happens, and a line about each request
+  hostsim serve --wasm dist/pinwheel.wasm --sim-replicas 3 --page :8081 --access-log access.jsonl
 
   # any plugin, its configuration in a file, four workers, as an older Envoy
   hostsim serve --wasm my.wasm --config my.json --upstream web=localhost:9000 --workers 4 --profile envoy-1.36
@@ -78,9 +86,11 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.http2, "http2", nil, "speak HTTP/2 without TLS to this `CLUSTER`, as gRPC servers do; repeat it for more")
 	flags.IntVar(&f.simReplicas, "sim-replicas", 0, "start `N` simulated model servers as the upstream; a --config that names no\nreplicas gets their addresses")
 	flags.IntVar(&f.cacheTokens, "sim-cache-tokens", defaultCacheTokens, "prefix cache of each simulated replica, in `TOKENS`; 0 is without bound")
+	flags.DurationVar(&f.tokenTime, "sim-token-time", 0, "`TIME` that each simulated replica takes for each token of an answer")
 	flags.IntVar(&f.workers, "workers", 2, "`N` worker threads, each with its own virtual machine")
 	flags.StringVar(&f.profile, "profile", hostsim.Profiles()[0].Name, "gateway to imitate: envoy-1.36, envoy-1.40 or permissive")
 	flags.BoolVar(&f.headersStop, "allow-on-headers-stop-iteration", false, "let the plugin see the body while it pauses in the headers\n(Envoy's option of that name)")
+	f.operation.add(cmd)
 }
 
 // check finds mistakes on the command line before anything is started.
@@ -94,6 +104,8 @@ func (f *serveFlags) check() error {
 		return usagef("--sim-replicas %d is outside 1 to 256", f.simReplicas)
 	case f.cacheTokens < 0:
 		return usagef("--sim-cache-tokens %d is negative", f.cacheTokens)
+	case f.tokenTime < 0:
+		return usagef("--sim-token-time %v is negative", f.tokenTime)
 	case f.workers < 1 || f.workers > 256:
 		return usagef("--workers %d is outside 1 to 256", f.workers)
 	case f.wasm == "" && f.config+f.configText+f.rootID+f.vmConfig != "":
@@ -101,7 +113,7 @@ func (f *serveFlags) check() error {
 	case f.config != "" && f.configText != "":
 		return usagef("give --config or --config-text, not both")
 	}
-	return nil
+	return f.operation.check()
 }
 
 // parseUpstreams reads the --upstream flags.
@@ -142,80 +154,88 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) (err er
 	if err != nil {
 		return err
 	}
-	config, err := readConfig(f.config)
-	if err != nil {
-		return fmt.Errorf("--config: %w (a file, or JSON that begins with {; --config-text takes any text)", err)
+	hangups, release := catchHangups()
+	defer release()
+	said := stdout
+	if f.operation.accessLog == "-" {
+		said = stderr
 	}
-	if f.configText != "" {
-		config = []byte(f.configText)
-	}
-	// The port first: it is the likeliest to fail, and the plugin takes seconds to compile.
-	ln, err := listen(f.listen)
+	// The ports first: they are the likeliest to fail, and the plugin takes seconds to compile.
+	ln, err := listen("--listen", f.listen)
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
+	o, err := f.operation.open(stdout, stderr)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	files := &pluginFiles{flags: f, clusters: clusters}
+	var sim *fleet
 	if f.simReplicas > 0 {
-		sim, err := startFleet(f.simReplicas, replica.Config{CacheBlocks: f.cacheTokens / cacheBlockTokens})
-		if err != nil {
+		if sim, err = startFleet(f.simReplicas, replica.Config{CacheBlocks: f.cacheTokens / cacheBlockTokens, DecodePerToken: f.tokenTime, TimeScale: 1}); err != nil {
 			return err
 		}
 		defer func() { _ = sim.stop() }()
-		config = withReplicas(config, sim.addresses)
-		clusters = []gateway.Cluster{{Name: simCluster, Hosts: sim.addresses}}
+		files.sim, files.clusters = sim.addresses, []gateway.Cluster{{Name: simCluster, Hosts: sim.addresses}}
 	}
-	if err := checkReplicas(config, clusters); err != nil {
+	if err := files.read(); err != nil {
 		return err
 	}
 	var host *hostsim.Host
 	if f.wasm != "" {
-		wasm, err := readWasm(f.wasm)
-		if err != nil {
-			return err
-		}
-		caller, err := gateway.NewCaller(clusters)
+		caller, err := gateway.NewCaller(files.clusters)
 		if err != nil {
 			return usageError{err}
 		}
 		defer caller.Close()
-		host, err = startPlugin(ctx, hostsim.Config{HTTPCall: caller.Call, GRPCCall: caller.GRPC, Wasm: wasm, Profile: profile, Workers: f.workers, PluginConfig: config,
-			VMConfig: []byte(f.vmConfig), RootID: f.rootID, AllowOnHeadersStopIteration: f.headersStop,
+		host, err = startPlugin(ctx, hostsim.Config{HTTPCall: caller.Call, GRPCCall: caller.GRPC, Wasm: files.wasm, Profile: profile, Workers: f.workers,
+			PluginConfig: files.config, VMConfig: []byte(f.vmConfig), RootID: f.rootID, AllowOnHeadersStopIteration: f.headersStop,
 			Recorder: f.recorder}, hostsim.LogInfo, stderr)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, host.Close()) }() // which ends the recording
 	}
-	g, err := gateway.New(gateway.Config{Host: host, Clusters: clusters})
-	if err != nil {
+	var g *gateway.Gateway
+	c := gateway.Config{Host: host, Clusters: files.clusters}
+	o.attach(&c, ln.Addr().String(), func() []gateway.Upstream { return g.Upstreams() }, host, sim)
+	if g, err = gateway.New(c); err != nil {
 		return usageError{err} // by now only flags can be wrong
 	}
-	announce(stdout, ln.Addr().String(), host != nil, clusters, f.simReplicas > 0)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	o.serve(ctx)
+	reloading := reloadOnHangup(ctx, hangups, files, host, o.log, stderr, stop)
+	announce(said, ln.Addr().String(), host != nil, files.clusters, o, sim != nil)
 	err = g.Serve(ctx, ln)
+	stop()
+	<-reloading
 	if host != nil {
 		err = errors.Join(err, host.Shutdown())
 	}
 	return err
 }
 
-// listen opens the gateway's port; the error says what to do about a port that is taken.
-func listen(address string) (net.Listener, error) {
+// listen opens the port of a flag; the error says what to do about a port that is taken.
+func listen(flag, address string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: stop what listens there, or choose another port, such as --listen 127.0.0.1:8081 "+
-			"(make serve LISTEN=127.0.0.1:8081)", err)
+		return nil, fmt.Errorf("%w: stop what listens there, or choose another port, such as %s 127.0.0.1:8082 "+
+			"(make serve %s=127.0.0.1:8082)", err, flag, strings.ToUpper(strings.TrimLeft(flag, "-")))
 	}
 	if wrong := (*net.AddrError)(nil); errors.As(err, &wrong) {
-		return nil, usagef("--listen: %w", err)
+		return nil, usagef("%s: %w", flag, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return ln, nil
 }
 
 // announce says where the gateway is and what to try.
-func announce(w io.Writer, address string, plugin bool, clusters []gateway.Cluster, sim bool) {
+func announce(w io.Writer, address string, plugin bool, clusters []gateway.Cluster, o *operation, sim bool) {
 	how := "the plugin routes"
 	if !plugin {
 		how = "round robin, no plugin"
@@ -224,6 +244,7 @@ func announce(w io.Writer, address string, plugin bool, clusters []gateway.Clust
 	for _, c := range clusters {
 		fmt.Fprintf(w, "  cluster %s: %s\n", c.Name, strings.Join(c.Hosts, " "))
 	}
+	o.announce(w)
 	if sim {
 		fmt.Fprint(w, "\n"+curlLines(address))
 	}

@@ -1,0 +1,54 @@
+//go:build vllm
+
+package vllm
+
+import (
+	"fmt"
+	"testing"
+)
+
+// One of two replicas is killed while all sessions have turns in flight. No client sees an error, and its sessions go on
+// where the other's are, which none of the other's leaves.
+func crash(t *testing.T, replicas []*replica) {
+	dead, survivor := replicas[1], replicas[0]
+	g := startGateway(t, leastLoaded, replicas)
+	defer g.envoy.Stop()
+
+	p := plan{MaxToken: 16, Finish: true, Sessions: agents(12, 0)}
+	turns := 0
+	for _, s := range p.Sessions {
+		turns += len(s.Turns)
+	}
+	seen, failed := 0, 0
+	before := map[string]int{} // sessions that the dead one served, and how many turns of theirs
+	last := map[string]answer{}
+	play(t, g, p, func(a answer) {
+		if a.Error != "" {
+			failed++
+		}
+		if seen++; seen == turns/3 {
+			dead.crash(t)
+		}
+		if a.Served == dead.addr {
+			before[a.Session]++
+		}
+		if a.Served == survivor.addr && last[a.Session].Served == survivor.addr && a.Reason != "pinned" && a.Attempts == 1 {
+			t.Errorf("turn %d of %s, which had come to the survivor: %s", a.Turn, a.Session, a.Reason)
+		}
+		last[a.Session] = a
+	})
+	if len(before) != len(p.Sessions)/2 {
+		t.Errorf("the replica that was killed had %d sessions, want %d", len(before), len(p.Sessions)/2)
+	}
+	for id, a := range last {
+		if a.Served != survivor.addr || a.Named != survivor.addr || a.Attempts != 1 {
+			t.Errorf("the last turn of %s: %+v; want the survivor at the first attempt", id, a)
+		}
+	}
+	if moved := g.sum(t, "pinwheel_failovers_total"); moved != uint64(len(before)) {
+		t.Errorf("%d sessions are counted as moved, want %d", moved, len(before))
+	}
+	fmt.Printf("a replica killed after %d of %d turns: %d sessions moved, %d requests had a second attempt, %d client errors\n",
+		turns/3, turns, len(before), g.sum(t, "pinwheel_fallbacks_total"), failed)
+	g.checkOver(t, len(p.Sessions))
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/gateway"
+)
+
+// accessLine is one request of the access log.
+type accessLine struct {
+	Time          string  `json:"time"` // when its headers had come
+	Method        string  `json:"method"`
+	Path          string  `json:"path"` // without the query, in which clients name sessions
+	Status        int     `json:"status"`
+	DurationMS    float64 `json:"duration_ms"`
+	RequestBytes  int64   `json:"request_bytes"`
+	ResponseBytes int64   `json:"response_bytes"`
+	Session       string  `json:"session,omitempty"` // see sessionNames
+	Cluster       string  `json:"cluster"`
+	Upstream      string  `json:"upstream,omitempty"`
+	Retries       int     `json:"retries"`
+	Reason        string  `json:"reason,omitempty"`
+	Detail        string  `json:"detail,omitempty"`
+	End           string  `json:"end,omitempty"`
+}
+
+// ends are what became of requests that have no whole answer.
+var ends = map[hostsim.EndReason]string{hostsim.EndClientGone: "client_gone", hostsim.EndUpstreamReset: "reset", hostsim.EndTimeout: "timeout"}
+
+// accessLog writes a line for each request that has ended, each with one call. Safe for concurrent use.
+type accessLog struct {
+	path         string // empty: out is standard output
+	names        *sessionNames
+	reasonHeader string
+	errs         io.Writer
+
+	mu     sync.Mutex
+	out    io.Writer
+	file   *os.File // out, if it is ours
+	failed bool     // the last write
+}
+
+// openAccessLog opens a file to append to, or takes stdout for -.
+func openAccessLog(path string, names *sessionNames, reasonHeader string, stdout, errs io.Writer) (*accessLog, error) {
+	l := &accessLog{names: names, reasonHeader: reasonHeader, errs: errs, out: stdout}
+	if path == "-" {
+		return l, nil
+	}
+	l.path = path
+	return l, l.reopen()
+}
+
+// reopen opens the file by its name again, after somebody has moved it away. When that fails the old one stays.
+func (l *accessLog) reopen() error {
+	if l.path == "" {
+		return nil
+	}
+	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	if err != nil {
+		return fmt.Errorf("--access-log: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		_ = l.file.Close() // each line was written by then
+	}
+	l.file, l.out, l.failed = file, file, false
+	return nil
+}
+
+// close ends a log whose requests have all ended.
+func (l *accessLog) close() {
+	if l.file != nil {
+		_ = l.file.Close()
+	}
+}
+
+func (l *accessLog) write(a *gateway.Access) {
+	text, err := json.Marshal(accessLine{
+		Time: a.Began.UTC().Format("2006-01-02T15:04:05.000Z"), Method: a.Request.Method, Path: a.Request.URL.Path, Status: a.Status,
+		DurationMS: float64(a.Duration.Round(time.Microsecond)) / 1e6, RequestBytes: a.RequestBytes, ResponseBytes: a.ResponseBytes,
+		Session: l.names.hash(a.Request), Cluster: a.Cluster, Upstream: a.Upstream, Retries: max(a.Attempts-1, 0),
+		Reason: a.Response.Get(l.reasonHeader), Detail: a.Detail, End: ends[a.End],
+	})
+	if err != nil {
+		return // nothing here can fail
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err = l.out.Write(append(text, '\n'))
+	if err != nil && !l.failed {
+		fmt.Fprintf(l.errs, "hostsim: --access-log: %v: lines are lost until it can be written again\n", err)
+	}
+	l.failed = err != nil
+}
