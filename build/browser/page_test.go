@@ -271,7 +271,7 @@ func TestPicture(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); Work(ctx, "http://"+s.listen, 9, 4) }()
-		wait(t, tab, `parseInt(document.getElementById("total").innerText.replace(",", "")) >= 400`)
+		wait(t, tab, `parseInt(document.getElementById("total").innerText.replace(",", "")) >= 250`)
 		shot, err := chromedp.Run(tab.Context, chromedp.CaptureScreenshot())
 		stop()
 		<-ended

@@ -65,7 +65,7 @@ func provenance(subjects []subject, about image.About, platforms []string, commi
 	build.ExternalParameters = map[string]string{
 		"version":   about.Version,
 		"platforms": strings.Join(platforms, " "),
-		"command":   "GOTOOLCHAIN=" + toolchain + " make release VERSION=" + about.Version,
+		"command":   "GOTOOLCHAIN=" + toolchain + " make release VERSION=" + about.Version + " PLATFORMS='" + strings.Join(platforms, " ") + "'",
 	}
 	s.Predicate.RunDetails.Builder.ID = source + "/blob/main/Makefile"
 	var b bytes.Buffer

@@ -79,9 +79,14 @@ func clone(t *testing.T, tree string) string {
 	return folder
 }
 
-func makeRelease(t *testing.T, tree string) string {
+// makeRelease makes a release for the given platforms of hostsim, or for those that the Makefile names.
+func makeRelease(t *testing.T, tree string, platforms ...string) string {
 	t.Helper()
-	if out, err := in(t, tree, nil, "make", "release", "VERSION="+tried, "PLATFORMS="+platform); err != nil {
+	command := []string{"make", "release", "VERSION=" + tried}
+	if len(platforms) > 0 {
+		command = append(command, "PLATFORMS="+strings.Join(platforms, " "))
+	}
+	if out, err := in(t, tree, nil, command...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return filepath.Join(tree, "dist", "pinwheel-"+tried)
@@ -89,7 +94,7 @@ func makeRelease(t *testing.T, tree string) string {
 
 func TestRelease(t *testing.T) {
 	tree := checkout(t)
-	folder := makeRelease(t, tree)
+	folder := makeRelease(t, tree, platform)
 	sums, err := os.ReadFile(filepath.Join(folder, sumsFile))
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +257,7 @@ func provenanceHolds(t *testing.T, tree, folder string) {
 	if got := build.ResolvedDependencies[0].Digest["gitCommit"]; got != commit {
 		t.Errorf("commit %s, want %s", got, commit)
 	}
-	if want := fmt.Sprintf("GOTOOLCHAIN=%s make release VERSION=%s", goPath(t, "GOVERSION"), tried); build.ExternalParameters["command"] != want {
+	if want := fmt.Sprintf("GOTOOLCHAIN=%s make release VERSION=%s PLATFORMS='%s'", goPath(t, "GOVERSION"), tried, platform); build.ExternalParameters["command"] != want {
 		t.Errorf("%q, want %q", build.ExternalParameters["command"], want)
 	}
 	if len(s.Subject) != 4 || len(build.ResolvedDependencies) < 8 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -148,4 +149,19 @@ func TestPushLogsInAsDockerDoes(t *testing.T) {
 	}
 	ship(t, "push", folder, host+"/pinwheel")
 	ship(t, "check", host+"/pinwheel:dev")
+}
+
+// The trial registry of the page: it says where it is, and takes what is pushed.
+func TestTrialRegistry(t *testing.T) {
+	lines, said := io.Pipe()
+	go func() { said.CloseWithError(run([]string{"registry", "127.0.0.1:0"}, said)) }() // until the tests end
+	line, err := bufio.NewReader(lines).ReadString('\n')
+	address, found := strings.CutPrefix(strings.TrimSpace(line), "registry on ")
+	if err != nil || !found {
+		t.Fatalf("%q %v", line, err)
+	}
+	folder := filepath.Join(t.TempDir(), "oci")
+	ship(t, "layout", "testdata/other.wasm", folder)
+	ship(t, "push", folder, address+"/pinwheel")
+	ship(t, "check", address+"/pinwheel:dev")
 }

@@ -28,7 +28,7 @@ type sdk struct {
 const pythonFails = `
 from openai import OpenAI
 from pinwheel_session import session
-with session(OpenAI(), "fails") as llm:
+with session(OpenAI(default_headers={"X-Team": "blue"}), "fails") as llm:
     llm.chat.completions.create(model="sim", messages=[{"role": "user", "content": "hello"}])
     raise RuntimeError("the tool broke")
 `
@@ -39,7 +39,7 @@ import { withSession } from './session.mjs';
 await withSession(new OpenAI(), async (llm) => {
   await llm.chat.completions.create({ model: 'sim', messages: [{ role: 'user', content: 'hello' }] });
   throw new Error('the tool broke');
-}, { id: 'fails' });
+}, { id: 'fails', headers: { 'X-Team': 'blue' } });
 `
 
 const pythonCalls = `
@@ -200,7 +200,7 @@ func calls(t *testing.T, s sdk, g *gateway) {
 	}
 }
 
-// The exception comes through, and the session is released all the same.
+// The exception comes through, and the session is released all the same. The client's own headers are sent, too.
 func fails(t *testing.T, s sdk, g *gateway) {
 	out, err := s.script(t, g, s.fails).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "the tool broke") || strings.Contains(string(out), "not released") {
@@ -208,6 +208,8 @@ func fails(t *testing.T, s sdk, g *gateway) {
 	}
 	if seen := g.seen(); len(seen) != 1 || len(seen["fails"]) != 1 {
 		t.Errorf("the models saw %v, want the session `fails`", seen)
+	} else if home := g.home(t, "fails"); home.last.Get("X-Team") != "blue" {
+		t.Errorf("the model saw %v, want X-Team: blue", home.last)
 	}
 }
 

@@ -39,6 +39,7 @@ type model struct {
 
 	mu    sync.Mutex
 	turns map[string]int
+	last  http.Header // of the last completion
 }
 
 func openModel(t *testing.T) *model {
@@ -86,6 +87,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		m.mu.Lock()
 		m.turns[r.Header.Get("X-Session-ID")]++
+		m.last = r.Header.Clone()
 		m.mu.Unlock()
 	}
 	m.Server.ServeHTTP(w, r)

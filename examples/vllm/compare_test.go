@@ -59,7 +59,8 @@ func compare(t *testing.T, replicas []*replica) {
 		}
 		least, aware := of("samples", leastLoaded, set), of("samples", cacheAware, set)
 		if aware.total().rate() < least.total().rate()+0.03 {
-			t.Errorf("set %d: cache_aware's hit rate %.3f, sticky_least_loaded has %.3f; want 0.03 more", set, aware.total().rate(), least.total().rate())
+			t.Errorf("set %d: cache_aware's hit rate %.3f, sticky_least_loaded has %.3f; want 0.03 more",
+				set, aware.total().rate(), least.total().rate())
 		}
 	}
 }

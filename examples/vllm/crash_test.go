@@ -3,6 +3,7 @@
 package vllm
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -18,10 +19,13 @@ func crash(t *testing.T, replicas []*replica) {
 	for _, s := range p.Sessions {
 		turns += len(s.Turns)
 	}
-	seen := 0
+	seen, failed := 0, 0
 	before := map[string]int{} // sessions that the dead one served, and how many turns of theirs
 	last := map[string]answer{}
 	play(t, g, p, func(a answer) {
+		if a.Error != "" {
+			failed++
+		}
 		if seen++; seen == turns/3 {
 			dead.crash(t)
 		}
@@ -44,6 +48,7 @@ func crash(t *testing.T, replicas []*replica) {
 	if moved := g.sum(t, "pinwheel_failovers_total"); moved != uint64(len(before)) {
 		t.Errorf("%d sessions are counted as moved, want %d", moved, len(before))
 	}
-	t.Logf("killed after %d of %d turns: %d sessions moved, %d requests had a second attempt, no client error", turns/3, turns, len(before), g.sum(t, "pinwheel_fallbacks_total"))
+	fmt.Printf("a replica killed after %d of %d turns: %d sessions moved, %d requests had a second attempt, %d client errors\n",
+		turns/3, turns, len(before), g.sum(t, "pinwheel_fallbacks_total"), failed)
 	g.checkOver(t, len(p.Sessions))
 }

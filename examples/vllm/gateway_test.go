@@ -64,7 +64,8 @@ func startGateway(t *testing.T, a arm, replicas []*replica) *gateway {
 		t.Fatal(err)
 	}
 	// 2 workers: a balancer that each of them ran for itself would show.
-	envoy, err := envoytest.Start(t.Context(), envoytest.Options{Binary: binary, Bootstrap: file, Concurrency: 2, Dir: root, ReadyTimeout: 3 * time.Minute})
+	envoy, err := envoytest.Start(t.Context(), envoytest.Options{
+		Binary: binary, Bootstrap: file, Concurrency: 2, Dir: root, ReadyTimeout: 3 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,8 @@ func (r *replica) complete(t *testing.T, prompt string) func() int {
 		t.Fatal(err)
 	}
 	body := fmt.Sprintf(`{"model":"tiny","max_tokens":1,"prompt":%q}`, prompt)
-	if _, err := fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: vllm\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+	const head = "POST /v1/completions HTTP/1.1\r\nHost: vllm\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+	if _, err := fmt.Fprintf(conn, head+"%s", len(body), body); err != nil {
 		t.Fatal(err)
 	}
 	return func() int {

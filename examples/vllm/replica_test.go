@@ -75,7 +75,8 @@ func startReplica(t *testing.T, e engine.Engine) *replica {
 	flags := slices.Concat(readmeFlags(t, e.Model(), port), forThisMachine)
 	home := t.TempDir() // nothing is to be left in the user's folders
 	r.kept = keepRunning(t, r.log, []string{"VLLM_SERVER_DEV_MODE=1", "VLLM_NO_USAGE_STATS=1", "HF_HUB_OFFLINE=1",
-		"VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1", "VLLM_CACHE_ROOT=" + home, "VLLM_CONFIG_ROOT=" + home, "HF_HOME=" + home},
+		"VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1",
+		"VLLM_CACHE_ROOT=" + home, "VLLM_CONFIG_ROOT=" + home, "HF_HOME=" + home},
 		append([]string{e.Command()}, flags...)...)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -97,7 +98,10 @@ func readmeFlags(t *testing.T, model string, port int) []string {
 		t.Fatal("README.md has no line that begins with `vllm serve`")
 	}
 	line := string(m[1])
-	for _, edit := range [][2]string{{" $MODEL ", " " + model + " "}, {"--host 0.0.0.0", "--host 127.0.0.1"}, {"--port 8000", fmt.Sprint("--port ", port)}} {
+	edits := [][2]string{
+		{" $MODEL ", " " + model + " "}, {"--host 0.0.0.0", "--host 127.0.0.1"}, {"--port 8000", fmt.Sprint("--port ", port)},
+	}
+	for _, edit := range edits {
 		if strings.Count(line, edit[0]) != 1 {
 			t.Fatalf("README.md's vllm %s: no %q", line, edit[0])
 		}

@@ -70,7 +70,8 @@ func measure(t *testing.T, workload string, a arm, set int, p plan, replicas []*
 	if a.Policy != "" {
 		g.checkPins(t, p, answers)
 	}
-	fmt.Printf("%s, set %d, %s: %.1f%% hits, %+v, sessions %v\n", workload, set, a.Name, 100*result.total().rate(), result.Replicas, result.Sessions)
+	fmt.Printf("%s, set %d, %s: %.1f%% hits, %+v, sessions %v\n",
+		workload, set, a.Name, 100*result.total().rate(), result.Replicas, result.Sessions)
 	return result
 }
 
@@ -94,7 +95,8 @@ func (g *gateway) checkPins(t *testing.T, p plan, answers []answer) {
 			want, home[a.Session] = "placed", a.Served
 		}
 		if a.Reason != want || a.Named != a.Served || a.Served != home[a.Session] {
-			t.Errorf("turn %d of %s: %s, named %s, served by %s; want %s by %s", a.Turn, a.Session, a.Reason, a.Named, a.Served, want, home[a.Session])
+			t.Errorf("turn %d of %s: %s, named %s, served by %s; want %s by %s",
+				a.Turn, a.Session, a.Reason, a.Named, a.Served, want, home[a.Session])
 		}
 	}
 	g.checkOver(t, len(p.Sessions))

@@ -188,3 +188,29 @@ func TestIdleDownload(t *testing.T) {
 		}
 	})
 }
+
+// Headers over the limit, and what is no HTTP, are refused before the plugin hears of them.
+func TestMaxHeaderBytes(t *testing.T) {
+	s := start(t, hostsim.Config{}, Config{Clusters: []Cluster{{Name: "llm", Hosts: []string{backend(t, "a", nil)}}}, MaxHeaderBytes: 2048,
+		OnEnd: func(x *Access) {
+			if x.Status != 200 {
+				t.Errorf("%+v", x)
+			}
+		}})
+	for text, want := range map[string]int{
+		"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-fits: " + strings.Repeat("x", 1800) + "\r\n\r\n":      200,
+		"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-long: " + strings.Repeat("x", 2048+4096) + "\r\n\r\n": 431,
+		"GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n":                                                            400,
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, text)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != want {
+			t.Errorf("%.80q: %v, %v, want %d", text, resp, err, want)
+		}
+	}
+}

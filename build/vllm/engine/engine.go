@@ -77,8 +77,8 @@ func (e Engine) Command() string { return filepath.Join(e.Dir, "venv", "bin", "v
 func (e Engine) Model() string { return filepath.Join(e.Dir, "model") }
 
 // Find returns the engine in the user's cache folder, installed on first use. That takes a minute or more and reports to
-// progress. What a run that was interrupted has installed is kept for the next; two runs at once wait for each other at
-// uv's lock. It returns ErrMachine, ErrSpace, ErrInstall, an error of package pypi or of the file system.
+// progress. What a run that was interrupted has installed is kept for the next; while one installs, others are refused.
+// It returns ErrMachine, ErrSpace, ErrInstall, an error of package pypi or of the file system.
 func Find(ctx context.Context, progress io.Writer) (Engine, error) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return Engine{}, fmt.Errorf("%w, this is %s on %s", ErrMachine, runtime.GOOS, runtime.GOARCH)
@@ -96,6 +96,11 @@ func Find(ctx context.Context, progress io.Writer) (Engine, error) {
 	if err := os.MkdirAll(e.Dir, 0o755); err != nil {
 		return Engine{}, err
 	}
+	unlock, err := lock(e.Dir)
+	if err != nil {
+		return Engine{}, err
+	}
+	defer unlock()
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(e.Dir, &disk); err != nil {
 		return Engine{}, err
@@ -103,11 +108,25 @@ func Find(ctx context.Context, progress io.Writer) (Engine, error) {
 	if err := room(e.Dir, float64(disk.Bavail)*float64(disk.Bsize)/1e9); err != nil {
 		return Engine{}, err
 	}
-	fmt.Fprintf(progress, "vLLM %s for CPUs goes to %s, once: %.1f GB to download, %.1f GB on disk\n", Version, e.Dir, download, installed)
+	fmt.Fprintf(progress, "vLLM %s for CPUs goes to %s, once: %.1f GB to download, %.1f GB on disk\n",
+		Version, e.Dir, download, installed)
 	if err := e.install(ctx, progress); err != nil {
 		return Engine{}, err
 	}
 	return e, os.WriteFile(done, nil, 0o644)
+}
+
+// lock keeps other processes from installing into dir until the function that it returns is called.
+func lock(dir string) (func(), error) {
+	f, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%w: another process installs into %s; try again when it is done", ErrInstall, dir)
+	}
+	return func() { f.Close() }, nil
 }
 
 // room says whether that many GB are enough.
@@ -139,7 +158,8 @@ func (e Engine) install(ctx context.Context, progress io.Writer) error {
 	// Files are linked, not copied, out of a cache on the same disk; what is left of it afterwards is of no use.
 	wheels := filepath.Join(e.Dir, "wheels")
 	tool := filepath.Join(folder, "uv")
-	if err := step(ctx, progress, tool, "venv", "--quiet", "--allow-existing", "--python", "3.11", filepath.Join(e.Dir, "venv")); err != nil {
+	venv := filepath.Join(e.Dir, "venv")
+	if err := step(ctx, progress, tool, "venv", "--quiet", "--allow-existing", "--python", "3.11", venv); err != nil {
 		return err
 	}
 	if err := step(ctx, progress, tool, "pip", "sync", "--python", e.Python(), "--require-hashes", "--compile-bytecode",
@@ -162,7 +182,8 @@ func (e Engine) name() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "METADATA"), []byte("Metadata-Version: 2.1\nName: vllm\nVersion: "+Version+"+cpu\n"), 0o644)
+	text := "Metadata-Version: 2.1\nName: vllm\nVersion: " + Version + "+cpu\n"
+	return os.WriteFile(filepath.Join(dir, "METADATA"), []byte(text), 0o644)
 }
 
 // step runs a program whose output goes to progress. When ctx ends, it gets SIGTERM, and SIGKILL ten seconds later.

@@ -35,10 +35,28 @@ func TestRoom(t *testing.T) {
 		t.Errorf("%v with exactly as much as is wanted", err)
 	}
 	err := room("/cache", 3)
-	const line = "vllm: not enough disk space: 3.0 GB free in /cache, 8.0 GB are needed; make room, or set XDG_CACHE_HOME to a larger disk"
+	const line = "vllm: not enough disk space: 3.0 GB free in /cache, 8.0 GB are needed; " +
+		"make room, or set XDG_CACHE_HOME to a larger disk"
 	if !errors.Is(err, ErrSpace) || err.Error() != line {
 		t.Errorf("%v", err)
 	}
+}
+
+// One process at a time installs.
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock(dir); !errors.Is(err, ErrInstall) {
+		t.Errorf("a second lock: %v, want %v", err, ErrInstall)
+	}
+	unlock()
+	if unlock, err = lock(dir); err != nil {
+		t.Fatalf("after the first is gone: %v", err)
+	}
+	unlock()
 }
 
 // A step that fails says which, and its output has gone where it can be read.

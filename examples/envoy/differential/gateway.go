@@ -259,7 +259,7 @@ func (p *player) perform(a act) error {
 }
 
 // patience bounds the wait for what a recording has.
-const patience = 5 * time.Second
+const patience = time.Minute
 
 // await waits until what a step has caused is as expected, at most patience.
 func (t *transcript) await(expected []string) {

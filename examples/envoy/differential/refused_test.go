@@ -45,6 +45,7 @@ func TestRefusedStart(t *testing.T) {
 			want = hostsim.ErrTrap
 		}
 		t.Run(e.ID(), func(t *testing.T) {
+			t.Parallel()
 			for _, g := range gateways {
 				profile, _ := hostsim.ProfileByName(g.profile)
 				if _, err := Simulate(t.Context(), wasm, profile, e); !errors.Is(err, want) {

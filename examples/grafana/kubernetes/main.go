@@ -28,7 +28,7 @@ func main() {
 const head = `# For the Prometheus operator: scrapes Istio's and Envoy Gateway's gateways, with Pinwheel's rules. Written by
 # "go run ./kubernetes" from prometheus.yml and rules.yml.
 #
-# To make it yours, edit: the selector of Istio's gateways; and labels, if your Prometheus selects monitors and rules by
+# To make it yours, edit: the selector of Istio's gateway, that of examples/istio here; and labels, if your Prometheus selects monitors and rules by
 # any, as that of kube-prometheus-stack does by "release".
 `
 
@@ -48,7 +48,7 @@ func manifest(folder string) (string, error) {
 	}
 	// Istio's Envoy shows its metrics on this port; Envoy Gateway's proxies have a port of that name.
 	port, metrics := int32(15090), "metrics"
-	istio := monitor("pinwheel-istio", map[string]string{"istio": "ingressgateway"}, monitoring.PodMetricsEndpoint{PortNumber: &port}, relabelings)
+	istio := monitor("pinwheel-istio", map[string]string{"gateway.networking.k8s.io/gateway-name": "llm"}, monitoring.PodMetricsEndpoint{PortNumber: &port}, relabelings)
 	gateway := monitor("pinwheel-envoy-gateway", map[string]string{
 		"app.kubernetes.io/managed-by": "envoy-gateway", "app.kubernetes.io/component": "proxy",
 	}, monitoring.PodMetricsEndpoint{Port: &metrics}, relabelings)

@@ -35,14 +35,15 @@ var ends = map[hostsim.EndReason]string{hostsim.EndClientGone: "client_gone", ho
 
 // accessLog writes a line for each request that has ended, each with one call. Safe for concurrent use.
 type accessLog struct {
-	path         string // empty: out is not ours
+	path         string // empty: out is standard output
 	names        *sessionNames
 	reasonHeader string
 	errs         io.Writer
 
 	mu     sync.Mutex
 	out    io.Writer
-	failed bool // the last write
+	file   *os.File // out, if it is ours
+	failed bool     // the last write
 }
 
 // openAccessLog opens a file to append to, or takes stdout for -.
@@ -66,11 +67,18 @@ func (l *accessLog) reopen() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if old, ok := l.out.(*os.File); ok && old != os.Stdout {
-		_ = old.Close() // each line was written by then
+	if l.file != nil {
+		_ = l.file.Close() // each line was written by then
 	}
-	l.out, l.failed = file, false
+	l.file, l.out, l.failed = file, file, false
 	return nil
+}
+
+// close ends a log whose requests have all ended.
+func (l *accessLog) close() {
+	if l.file != nil {
+		_ = l.file.Close()
+	}
 }
 
 func (l *accessLog) write(a *gateway.Access) {

@@ -128,6 +128,9 @@ func (o *operation) serve(ctx context.Context) {
 }
 
 func (o *operation) close() {
+	if o.log != nil {
+		o.log.close()
+	}
 	if o.ln != nil {
 		_ = o.ln.Close() // it may be closed by now
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,10 +29,10 @@ type operated struct {
 	stdout, stderr *bufio.Reader
 }
 
-// operate starts serve and waits until it has said where it is.
-func operate(t *testing.T, args ...string) *operated {
+// launch starts serve.
+func launch(t *testing.T, args ...string) *operated {
 	t.Helper()
-	o := &operated{t: t, cmd: exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	o := &operated{t: t, cmd: exec.Command(os.Args[0], append([]string{"serve"}, args...)...)}
 	o.cmd.Env = append(os.Environ(), asCommand+"=1")
 	stdout, err := o.cmd.StdoutPipe()
 	if err != nil {
@@ -46,6 +47,13 @@ func operate(t *testing.T, args ...string) *operated {
 	}
 	t.Cleanup(func() { _ = o.cmd.Process.Kill(); _ = o.cmd.Wait() })
 	o.stdout, o.stderr = bufio.NewReader(stdout), bufio.NewReader(stderr)
+	return o
+}
+
+// operate starts serve and waits until it has said where it is.
+func operate(t *testing.T, args ...string) *operated {
+	t.Helper()
+	o := launch(t, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
 	said := o.stdout
 	if strings.Contains(strings.Join(args, " "), "--access-log -") {
 		said = o.stderr
@@ -246,6 +254,26 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// SIGHUP while the plugin still starts waits until it has.
+func TestHangupWhileItStarts(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	ln.Close()
+	o := launch(t, "--listen", address, "--wasm", shipped, "--sim-replicas", "1")
+	for {
+		if conn, err := net.Dial("tcp", address); err == nil { // before the plugin is compiled
+			conn.Close()
+			break
+		}
+	}
+	if got := o.hangup(); got != "hostsim: reloaded, plugin and configuration have not changed\n" {
+		t.Errorf("says %q", got)
+	}
+}
+
 // Who cannot be told any more, as after a terminal is closed, is not served on in the dark.
 func TestHangupWithoutAnybody(t *testing.T) {
 	read, write, err := os.Pipe()
@@ -255,7 +283,9 @@ func TestHangupWithoutAnybody(t *testing.T) {
 	read.Close()
 	defer write.Close()
 	stopped := make(chan struct{})
-	reloadOnHangup(t.Context(), &pluginFiles{}, nil, nil, write, func() { close(stopped) })
+	hangups, release := catchHangups()
+	defer release()
+	reloadOnHangup(t.Context(), hangups, &pluginFiles{}, nil, nil, write, func() { close(stopped) })
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

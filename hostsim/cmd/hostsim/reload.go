@@ -62,13 +62,19 @@ func (p *pluginFiles) update(ctx context.Context, host *hostsim.Host) (changed b
 	return true, nil
 }
 
-// reloadOnHangup reloads at each SIGHUP until ctx ends. A terminal that is closed sends that signal too: stop is called when
-// there is nobody left to tell.
-func reloadOnHangup(ctx context.Context, p *pluginFiles, host *hostsim.Host, log *accessLog, stderr io.Writer, stop func()) {
-	hangups := make(chan os.Signal, 1)
+// catchHangups has SIGHUP wait from here on, for it ends a process that does not catch it.
+func catchHangups() (hangups chan os.Signal, release func()) {
+	hangups = make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
+	return hangups, func() { signal.Stop(hangups) }
+}
+
+// reloadOnHangup reloads at each signal until ctx ends; the channel that it returns is closed when no reload runs any more. A
+// terminal that is closed sends SIGHUP too: stop is called when there is nobody left to tell.
+func reloadOnHangup(ctx context.Context, hangups <-chan os.Signal, p *pluginFiles, host *hostsim.Host, log *accessLog, stderr io.Writer, stop func()) <-chan struct{} {
+	over := make(chan struct{})
 	go func() {
-		defer signal.Stop(hangups)
+		defer close(over)
 		for {
 			select {
 			case <-hangups:
@@ -80,6 +86,7 @@ func reloadOnHangup(ctx context.Context, p *pluginFiles, host *hostsim.Host, log
 			}
 		}
 	}()
+	return over
 }
 
 // reload does what SIGHUP asks for and says in one line what came of it.

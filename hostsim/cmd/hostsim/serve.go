@@ -154,6 +154,8 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) (err er
 	if err != nil {
 		return err
 	}
+	hangups, release := catchHangups()
+	defer release()
 	said := stdout
 	if f.operation.accessLog == "-" {
 		said = stderr
@@ -205,9 +207,11 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) (err er
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	o.serve(ctx)
-	reloadOnHangup(ctx, files, host, o.log, stderr, stop)
+	reloading := reloadOnHangup(ctx, hangups, files, host, o.log, stderr, stop)
 	announce(said, ln.Addr().String(), host != nil, files.clusters, o, sim != nil)
 	err = g.Serve(ctx, ln)
+	stop()
+	<-reloading
 	if host != nil {
 		err = errors.Join(err, host.Shutdown())
 	}
