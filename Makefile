@@ -98,7 +98,7 @@ browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes 
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)
 	$(GO) test -tags systemd -count=1 ./examples/embedded
 
-envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, without a cluster: some 6 minutes of a core to build, 1 to run
+envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, without a cluster: 5.5 minutes of a core to build, two to run
 	@$(GO) run ./build/envoy >/dev/null
 	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
 	cd $(GATEWAY)/standalone && $(GO) test -timeout 20m -count=1 .
