@@ -54,10 +54,10 @@ test: wasm build others clients oci ## everything that decides whether a change 
 	cd build/ship && $(GO) test -timeout 10m ./...
 	$(MAKE) --no-print-directory apis
 
-# -count=1: to go, the files of this checkout are not those of that module, and their changes no reason to run again.
+# -count=1: to go, the files of this checkout are not those of these modules, and their changes no reason to run again.
 apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
 	cd build/apis && $(GO) test -count=1 ./...
-	cd $(GATEWAY)/check && $(GO) test .
+	cd $(GATEWAY)/check && $(GO) test -count=1 .
 
 istio: wasm ## what Istio makes of examples/istio, in a stock Envoy; minutes to compile Istio's control plane
 	@$(GO) run ./build/envoy >/dev/null
