@@ -54,7 +54,7 @@ test: wasm build others clients oci ## everything that decides whether a change 
 	cd build/ship && $(GO) test -timeout 10m -count=1 ./... # Go remembers a result whatever changes outside the module
 	$(MAKE) --no-print-directory apis
 
-# -count=1: to go, the files of this checkout are not those of that module, and their changes no reason to run again.
+# -count=1: to go, the files of this checkout are not those of these modules, and their changes no reason to run again.
 apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
 	cd build/apis && $(GO) test -count=1 ./...
 	cd $(GATEWAY)/check && $(GO) test -count=1 .
