@@ -45,8 +45,8 @@ func compare(t *testing.T, replicas []*replica) {
 	}
 	for set := range 3 {
 		rr, ring, least := of("agents", roundRobin, set), of("agents", ringHash, set), of("agents", leastLoaded, set)
-		if least.total().rate() < rr.total().rate()+0.10 {
-			t.Errorf("set %d: hit rate %.3f, round_robin has %.3f; want 0.10 more", set, least.total().rate(), rr.total().rate())
+		if least.total().rate() < rr.total().rate()+0.15 {
+			t.Errorf("set %d: hit rate %.3f, round_robin has %.3f; want 0.15 more", set, least.total().rate(), rr.total().rate())
 		}
 		if least.total().rate() < ring.total().rate()-0.01 {
 			t.Errorf("set %d: hit rate %.3f, ring_hash has %.3f; want no less", set, least.total().rate(), ring.total().rate())
@@ -54,8 +54,8 @@ func compare(t *testing.T, replicas []*replica) {
 		if n := len(replicas); slices.Max(least.Sessions) != 16/n {
 			t.Errorf("set %d: %v sessions on the replicas, want %d each", set, least.Sessions, 16/n)
 		}
-		if least.busier() > 0.56 {
-			t.Errorf("set %d: a replica has %.2f of the tokens, want at most 0.56", set, least.busier())
+		if least.busier() > 0.55 {
+			t.Errorf("set %d: a replica has %.2f of the tokens, want at most 0.55", set, least.busier())
 		}
 		least, aware := of("samples", leastLoaded, set), of("samples", cacheAware, set)
 		if aware.total().rate() < least.total().rate()+0.03 {
