@@ -101,7 +101,7 @@ systemd: build ## the unit file by systemd's own checks (Debian package systemd)
 envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, without a cluster: 5.5 minutes of a core to build, two to run
 	@$(GO) run ./build/envoy >/dev/null
 	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
-	cd $(GATEWAY)/standalone && $(GO) test -timeout 20m -count=1 .
+	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff && $(GO) test -timeout 20m -count=1 .
 
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
@@ -114,7 +114,6 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet -tags coraza ./examples/coraza
 	$(GO) vet -tags vllm ./examples/vllm
 	$(GO) vet -tags systemd ./examples/embedded
-	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done
 	$(GO) vet -tags rust ./$(OTHER)/...
