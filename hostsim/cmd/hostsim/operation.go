@@ -102,7 +102,7 @@ func (o *operation) attach(c *gateway.Config, address string, upstreams func() [
 			p.Metrics = host.Metrics
 		}
 		if sim != nil {
-			p.CacheHit = sim.cacheHit
+			p.PromptTokens = sim.promptTokens
 		}
 		o.page = livepage.New(p)
 		c.OnHeaders = o.page.Headers
