@@ -22,23 +22,31 @@ const flagIdle = 1 << 16
 
 // admit says why a request is refused before the plugin hears of it. Else it counts it in: it is to be counted out of
 // g.admitted.
-func (g *Gateway) admit(r *http.Request) *hostsim.LocalReply {
+func (g *Gateway) admit(r *http.Request) error {
 	if most := g.config.MaxBodyBytes; most > 0 && r.ContentLength > most {
-		return localReply(http.StatusRequestEntityTooLarge, errTooLarge)
+		return errTooLarge
 	}
 	if n := g.admitted.Add(1); g.config.MaxRequests > 0 && n > int64(g.config.MaxRequests) {
 		g.admitted.Add(-1)
-		reply := localReply(http.StatusServiceUnavailable, errOverload)
-		reply.Headers = append(reply.Headers, [2]string{"retry-after", "1"})
-		return reply
+		return errOverload
 	}
 	return nil
 }
 
-// localReply is an answer of the gateway's own.
-func localReply(status int, why error) *hostsim.LocalReply {
-	body := why.Error() + "\n"
-	return &hostsim.LocalReply{Headers: localHeaders(status, body), Body: []byte(body)}
+// refuseEarly answers a request that is not admitted, without the plugin.
+func (x *exchange) refuseEarly() hostsim.EndReason {
+	body := x.refused.Error() + "\n"
+	headers := localHeaders(http.StatusRequestEntityTooLarge, body)
+	if x.refused == errOverload {
+		headers = append(localHeaders(http.StatusServiceUnavailable, body), [2]string{"retry-after", "1"})
+	}
+	x.explain(x.refused)
+	x.writeHeaders(headers)
+	if !x.write([]byte(body), false) {
+		return hostsim.EndClientGone
+	}
+	x.answered = true
+	return hostsim.EndNormal
 }
 
 // localHeaders are those of an answer in text.
