@@ -135,15 +135,15 @@ func (c *limitedConn) CloseWrite() error {
 // stallWatch ends a write for which an HTTP/2 client makes no room on its stream, as limitedConn does it for whole
 // connections.
 type stallWatch struct {
-	timer   *time.Timer
-	mu      sync.Mutex
-	writing bool // after it a response's writer may be gone
+	timer *time.Timer
+	mu    sync.Mutex
+	until time.Time // how long the write under way may take; zero without one, when a response's writer may be gone
 }
 
 // begin watches the write that follows; end is to be called after it.
 func (s *stallWatch) begin(out *http.ResponseController, limit time.Duration) {
 	s.mu.Lock()
-	s.writing = true
+	s.until = time.Now().Add(limit)
 	s.mu.Unlock()
 	if s.timer != nil {
 		s.timer.Reset(limit)
@@ -152,7 +152,7 @@ func (s *stallWatch) begin(out *http.ResponseController, limit time.Duration) {
 	s.timer = time.AfterFunc(limit, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.writing {
+		if !s.until.IsZero() && !time.Now().Before(s.until) { // and not the next write, begun as the timer fired
 			_ = out.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 has it
 		}
 	})
@@ -161,6 +161,6 @@ func (s *stallWatch) begin(out *http.ResponseController, limit time.Duration) {
 func (s *stallWatch) end() {
 	s.timer.Stop()
 	s.mu.Lock()
-	s.writing = false
+	s.until = time.Time{}
 	s.mu.Unlock()
 }
