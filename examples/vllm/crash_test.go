@@ -28,13 +28,13 @@ func crash(t *testing.T, replicas []*replica) {
 		}
 		previous := last[a.Session]
 		last[a.Session] = a
-		// Every session has a replica then, and more turns to come.
-		if seen++; killed == 0 && seen >= turns/3 && len(last) == len(p.Sessions) {
+		if seen++; a.Served == dead.addr {
+			before[a.Session]++
+		}
+		// All of its sessions have had an answer, and have more turns to come.
+		if killed == 0 && len(before) == len(p.Sessions)/2 {
 			killed = seen
 			dead.crash(t)
-		}
-		if a.Served == dead.addr {
-			before[a.Session]++
 		}
 		// Whom the first attempt reached, and not a retry, has its pin there.
 		if previous.Served == survivor.addr && previous.Attempts == 1 && (a.Served != survivor.addr || a.Reason != "pinned") {
@@ -42,7 +42,7 @@ func crash(t *testing.T, replicas []*replica) {
 		}
 	})
 	if len(before) != len(p.Sessions)/2 {
-		t.Errorf("the replica that was killed had %d sessions, want %d", len(before), len(p.Sessions)/2)
+		t.Fatalf("the second replica served %d sessions, want %d; it was killed after %d turns", len(before), len(p.Sessions)/2, killed)
 	}
 	for id, a := range last {
 		if a.Served != survivor.addr || a.Named != survivor.addr || a.Attempts != 1 {
