@@ -18,7 +18,13 @@ var elsewhere = []struct {
 	by string
 }{
 	{"", "", "cases", "hostsim/suite"}, // suites of hostsim
+	{"examples/clients/", "", "policy_model", "examples/clients/readme_test.go"},
+	{"examples/docker/compose.yaml", "", "services", "examples/docker/compose_test.go"},
 	{"examples/envoy-gateway/", "gateway.envoyproxy.io", "", "examples/envoy-gateway/check"},
+	{"examples/grafana/", "monitoring.coreos.com", "", "examples/grafana/kubernetes/main_test.go"},
+	{"examples/grafana/", "", "scrape_configs", "examples/grafana/dashboard_test.go"}, // by promtool, all three
+	{"examples/grafana/", "", "groups", "examples/grafana/dashboard_test.go"},
+	{"examples/grafana/", "", "rule_files", "examples/grafana/dashboard_test.go"},
 }
 
 // excerpts are blocks that leave lines out of a file, and so are no YAML that anybody could paste. Each of their lines is

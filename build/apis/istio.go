@@ -72,7 +72,8 @@ func (d Document) patches(spec *yaml.Node, filter *networking.EnvoyFilter) (prob
 		case v == nil && p.GetPatch().GetOperation() != networking.EnvoyFilter_Patch_REMOVE:
 			problems = append(problems, d.problem(at, "a patch without a value"))
 		case v != nil:
-			merged := p.GetPatch().GetOperation() == networking.EnvoyFilter_Patch_MERGE
+			op := p.GetPatch().GetOperation()
+			merged := op == networking.EnvoyFilter_Patch_MERGE || op == networking.EnvoyFilter_Patch_MERGE_AND_REPLACE_LIST
 			problems = append(problems, d.envoy(v, proto.Clone(message), merged)...)
 		}
 	}

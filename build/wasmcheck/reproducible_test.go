@@ -70,7 +70,7 @@ func goEnv(t *testing.T, name string) string {
 func copySources(t *testing.T, root string) {
 	t.Helper()
 	age := time.Unix(1, 0)
-	for _, name := range []string{"go.mod", "go.sum", "internal", "plugin", "policy"} {
+	for _, name := range []string{"go.mod", "go.sum", "build/version", "plugin", "policy"} {
 		from := filepath.Join("../..", name)
 		err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {

@@ -15,7 +15,8 @@ const LOOKS = {
   pinned: ["teal", "\u25CF"], placed: ["blue", "\u271A"], expired: ["amber", "\u21BB"], keyless: ["grey", "\u25CB"],
   failover_unhealthy: ["red", "\u25B2"], failover_removed: ["red", "\u25BC"], oversized: ["violet", "\u25A0"],
   table_full: ["violet", "\u25A0"], no_replica: ["red", "\u2715"], error: ["red", "\u2715"], local_reply: ["grey", "\u21A9"],
-  overload: ["red", "\u2715"], no_healthy_upstream: ["red", "\u2715"],
+  overload: ["red", "\u2715"], no_healthy_upstream: ["red", "\u2715"], upstream_connection_failure: ["red", "\u2715"],
+  upstream_reset_before_response_started: ["red", "\u2715"], request_payload_too_large: ["violet", "\u25A0"], stream_idle_timeout: ["amber", "\u25F7"],
 };
 const hueOf = text => {
   let h = 0;

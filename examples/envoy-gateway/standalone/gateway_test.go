@@ -34,16 +34,11 @@ type setup struct {
 // start brings up everything and waits for Envoy; edit may change the objects first.
 func start(t *testing.T, edit func(*standalone.Objects)) *setup {
 	t.Helper()
-	binary, err := filepath.Abs(filepath.Join(root, "dist", "envoy-gateway"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(binary); err != nil {
-		t.Fatalf("%v: run `make envoy-gateway`", err)
-	}
+	binary := built(t, "envoy-gateway")
 	s := &setup{closeLater: func(r *envoytest.Replica) { t.Cleanup(r.Close) }}
-	if s.wasm, err = os.ReadFile(filepath.Join(root, "dist", "pinwheel.wasm")); err != nil {
-		t.Fatalf("%v: run `make wasm`", err)
+	var err error
+	if s.wasm, err = os.ReadFile(built(t, "pinwheel.wasm")); err != nil {
+		t.Fatal(err)
 	}
 	names, err := standalone.NameServer()
 	if err != nil {
@@ -54,10 +49,7 @@ func start(t *testing.T, edit func(*standalone.Objects)) *setup {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.registry.Close)
-	image, digest, err := s.registry.Push(s.wasm, "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	image, digest := s.push(t, s.wasm, "0.0.1")
 	for range 3 {
 		r, err := envoytest.OpenReplica("127.0.0.1:0")
 		if err != nil {
@@ -85,6 +77,29 @@ func start(t *testing.T, edit func(*standalone.Objects)) *setup {
 		}
 	})
 	return s
+}
+
+// built is the path of what make puts into dist.
+func built(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, "dist", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v: run `make envoy-gateway`", err)
+	}
+	return path
+}
+
+// push publishes a module.
+func (s *setup) push(t *testing.T, wasm []byte, version string) (image, digest string) {
+	t.Helper()
+	image, digest, err := s.registry.Push(t.Context(), built(t, "ship"), t.TempDir(), wasm, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image, digest
 }
 
 // said is the end of the log without the access log, which is JSON.

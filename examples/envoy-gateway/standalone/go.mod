@@ -1,4 +1,4 @@
-// A module of its own: Envoy Gateway, some 300 modules, is built from here, see `make envoy-gateway`.
+// A module of its own: Envoy Gateway, some 170 modules, is built from here, see `make envoy-gateway`.
 module github.com/pinwheel-proxy/pinwheel/examples/envoy-gateway/standalone
 
 go 1.26.7

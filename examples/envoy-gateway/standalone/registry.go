@@ -1,22 +1,18 @@
 package standalone
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
+	"context"
+	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/static"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // Registry is an OCI registry in this process, on a loopback port. Envoy Gateway
@@ -43,41 +39,27 @@ func Serve() (*Registry, error) {
 // Close stops serving.
 func (r *Registry) Close() { r.server.Close() }
 
-// Push publishes a wasm module as Envoy Gateway and Istio want it: an OCI image
-// with one layer of tar and gzip that holds plugin.wasm. It returns the reference
-// and the hex digits of the manifest's digest.
-func (r *Registry) Push(wasm []byte, tag string) (image, digest string, err error) {
-	var layer bytes.Buffer
-	zip := gzip.NewWriter(&layer)
-	archive := tar.NewWriter(zip)
-	if err := archive.WriteHeader(&tar.Header{Name: "plugin.wasm", Mode: 0o644, Size: int64(len(wasm))}); err != nil {
+// told is what ship prints for Envoy Gateway's users to copy.
+var told = regexp.MustCompile(`Envoy Gateway, code\.image +url: (\S+)\s+sha256: ([0-9a-f]{64})`)
+
+// Push publishes a module as a release does, by the program of that name, and
+// returns the reference and the hex digits of the digest that it prints. dir takes
+// files and must be empty.
+func (r *Registry) Push(ctx context.Context, ship, dir string, wasm []byte, version string) (image, digest string, err error) {
+	module, layout := filepath.Join(dir, "pinwheel.wasm"), filepath.Join(dir, "oci")
+	if err := os.WriteFile(module, wasm, 0o644); err != nil {
 		return "", "", err
 	}
-	if _, err := archive.Write(wasm); err != nil {
-		return "", "", err
+	if out, err := exec.CommandContext(ctx, ship, "layout", "--version", version, module, layout).CombinedOutput(); err != nil {
+		return "", "", fmt.Errorf("standalone: ship layout: %w\n%s", err, out)
 	}
-	if err := archive.Close(); err != nil {
-		return "", "", err
-	}
-	if err := zip.Close(); err != nil {
-		return "", "", err
-	}
-	built, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON),
-		static.NewLayer(layer.Bytes(), types.OCILayer))
+	out, err := exec.CommandContext(ctx, ship, "push", layout, r.Addr+"/pinwheel").CombinedOutput()
 	if err != nil {
-		return "", "", err
+		return "", "", fmt.Errorf("standalone: ship push: %w\n%s", err, out)
 	}
-	image = r.Addr + "/pinwheel:" + tag
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		return "", "", err
+	found := told.FindStringSubmatch(string(out))
+	if found == nil {
+		return "", "", fmt.Errorf("standalone: ship push does not say what Envoy Gateway wants to hear:\n%s", out)
 	}
-	if err := remote.Write(ref, built); err != nil {
-		return "", "", err
-	}
-	var hash v1.Hash
-	if hash, err = built.Digest(); err != nil {
-		return "", "", err
-	}
-	return image, hash.Hex, nil
+	return found[1], found[2], nil
 }

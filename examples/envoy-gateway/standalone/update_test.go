@@ -20,10 +20,7 @@ func (s *setup) again(note string) []byte {
 func (s *setup) upgrade(t *testing.T) {
 	home := s.turn(t, "kept").served
 	next := s.again("next")
-	image, digest, err := s.registry.Push(next, "v2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	image, digest := s.push(t, next, "0.0.2")
 	s.objects.Plugin(image, digest)
 	s.apply(t)
 	sum := sha256.Sum256(next)
@@ -75,10 +72,7 @@ func (s *setup) off(t *testing.T) {
 // pins are there again when the plugin is.
 func (s *setup) wrongDigest(t *testing.T) {
 	home := s.turn(t, "digest").served
-	image, digest, err := s.registry.Push(s.again("other"), "v3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	image, digest := s.push(t, s.again("other"), "0.0.3")
 	s.objects.Plugin(image, strings.Repeat("0", 64))
 	mark := s.Log.Len()
 	s.apply(t)

@@ -188,61 +188,6 @@ func TestReadmeExcerpt(t *testing.T) {
 	}
 }
 
-// The front page's commands run as printed, but for the ports.
-func TestFrontPageCommands(t *testing.T) {
-	t.Parallel()
-	root, err := envoytest.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := envoytest.Wasm(root); err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := envoytest.ShellBlocks(string(page))
-	if len(blocks) != 1 {
-		t.Fatalf("README.md has %d blocks of commands, want one", len(blocks))
-	}
-	bin, err := wheel.Find(t.Context(), versions()[len(versions())-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	movePorts := otherPorts(t)
-	config, err := os.ReadFile(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	saved := filepath.Join(dir, "envoy.yaml")
-	if err := os.WriteFile(saved, []byte(movePorts(string(config))), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	script := strings.NewReplacer(
-		"make wasm", ":",
-		"-c examples/envoy/envoy.yaml", "-c "+saved+" --disable-hot-restart",
-		"dist/replicas &", filepath.Join(dir, "replicas")+movePorts(" 127.0.0.1:8001 127.0.0.1:8002 127.0.0.1:8003 &"),
-		"dist/replicas", filepath.Join(dir, "replicas"),
-	).Replace(movePorts(blocks[0]))
-	out := runScript(t, root, script, "ENVOY="+bin, "PATH="+withCurl(t, dir))
-	var homes []string
-	for _, session := range []string{"alice", "bob"} {
-		served, reasons := saidOf(out, session+": x-pinwheel-replica: "), saidOf(out, session+": x-pinwheel-reason: ")
-		if len(served) != 2 || served[0] != served[1] || strings.Join(reasons, " ") != "placed pinned" {
-			t.Errorf("%s went to %q, %q", session, served, reasons)
-		}
-		homes = append(homes, served...)
-	}
-	if len(homes) != 4 || homes[0] == homes[2] {
-		t.Errorf("alice and bob went to %q, want two replicas", homes)
-	}
-	if !strings.Contains(out, `{"status":"ok","session_id":"alice"}`) {
-		t.Errorf("the release was not acknowledged:\n%s", out)
-	}
-}
-
 // saidOf returns what follows the prefix in each line that has it.
 func saidOf(out, prefix string) []string {
 	var rest []string

@@ -77,7 +77,27 @@ func until(t *testing.T, what string, ok func() bool) {
 
 // Istio's configuration, in a stock Envoy with the shipped module: sessions stay on their pod, end, leave a pod that dies
 // or is gone, and take a new one. Pods are addresses of this machine's loopback network.
+//
+// A DestinationRule of the Service's may be there too, whose outlier detection makes Istio send what does not go well with
+// a load balancing policy.
 func TestStockEnvoyWithWhatIstioSends(t *testing.T) {
+	t.Run("alone", func(t *testing.T) { serve(t, "") })
+	t.Run("beside a DestinationRule", func(t *testing.T) {
+		serve(t, `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: vllm, namespace: llm}
+spec:
+  host: vllm.llm.svc.cluster.local
+  trafficPolicy:
+    loadBalancer: {simple: ROUND_ROBIN, localityLbSetting: {enabled: true}}
+    outlierDetection: {consecutive5xxErrors: 5, interval: 10s}
+`)
+	})
+}
+
+// serve is one such gateway, with more of Istio's configuration.
+func serve(t *testing.T, more string) {
 	module, err := envoytest.Wasm(root)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +128,7 @@ func TestStockEnvoyWithWhatIstioSends(t *testing.T) {
 	}
 
 	objects := strings.Join([]string{userFile(t, "llm.yaml"), gatewayPod, modelPods(ports[2], ips...)}, "\n---\n")
-	control := pilot(t, objects, userFile(t, "pinwheel.yaml")+"\n---\n"+policy)
+	control := pilot(t, objects, userFile(t, "pinwheel.yaml")+"\n---\n"+policy+"\n---\n"+more)
 	s := push(t, control)
 	f := &files{dir: t.TempDir(), port: ports[0], admin: ports[1]}
 	f.hosts(t, s)

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
 	"github.com/pinwheel-proxy/pinwheel/build/version"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
 )
 
 // guestWasm compiles the gateway tests' plugin, once, and returns its path.
