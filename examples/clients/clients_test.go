@@ -222,7 +222,7 @@ func interrupted(t *testing.T, s sdk, g *gateway, signal syscall.Signal) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a turn is under way: "+out.Tail(20), func() bool { return g.running() == 1 })
+	until(t, "a turn is under way", func() bool { return g.running() == 1 })
 	if n := g.open(t); n != 1 {
 		t.Errorf("%d sessions are open, want one", n)
 	}
