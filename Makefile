@@ -12,7 +12,10 @@ SOURCES := go.mod go.sum $(shell find plugin policy build/version -type f ! -nam
 HOST_SOURCES := go.mod go.sum $(shell find hostsim build/version -type f ! -name '*_test.go')
 
 # A release differs from any other build by the version that it reports. `make release` sets VERSION's stamp.
+# Its text is the name of a tag, which anybody may have made: it is for ship ready to judge, and neither make nor a shell reads it.
 VERSION ?=
+override VERSION := $(value VERSION)
+export VERSION
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 RELEASE = dist/pinwheel-$(VERSION)
 STAMP :=
@@ -183,7 +186,7 @@ oci: wasm dist/ship ## dist/oci: the plugin as OCI images, to push with dist/shi
 
 release: STAMP = -X github.com/pinwheel-proxy/pinwheel/build/version.Number=$(VERSION)
 release: dist/ship ## dist/pinwheel-VERSION: all that a release consists of (VERSION=1.2.3)
-	@dist/ship ready "$(VERSION)"
+	@dist/ship ready -- "$$VERSION"
 	rm -rf $(RELEASE)
 	$(WASM_BUILD) -o $(RELEASE)/pinwheel.wasm ./plugin/wasm
 	for platform in $(PLATFORMS); do CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} \

@@ -244,6 +244,28 @@ func TestHostileSessionID(t *testing.T) {
 	quiet(t, tab, s)
 }
 
+// So is a reason, which with another header may be anything that a replica says.
+func TestHostileReason(t *testing.T) {
+	reasons := make(chan string, 4)
+	said := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("x-why", <-reasons) })}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go said.Serve(ln)
+	t.Cleanup(func() { said.Close() })
+	own := ln.Addr().String()
+	s := startServe(t, "--upstream", "own="+own, "--config", `{"replicas": ["`+own+`"]}`, "--reason-header", "x-why")
+	tab := open(t, s)
+	for _, reason := range []string{"constructor", "__proto__", `<img src=x onerror=document.title="owned">`, "fine"} {
+		reasons <- reason
+		turn(t, s, "s")
+		wait(t, tab, fmt.Sprintf(`document.querySelector("#decisions tbody tr")?.cells[2].textContent === %q`, reason))
+		wait(t, tab, fmt.Sprintf(`[...document.querySelectorAll("#reasons tbody tr")].some(r => r.cells[0].textContent === %q && r.cells[1].innerText.trim() === "1")`, reason))
+	}
+	quiet(t, tab, s)
+}
+
 // A page left open comes back when the gateway does, and shows the new one's state.
 func TestPageReconnects(t *testing.T) {
 	s := startServe(t, "--sim-replicas", "3", "--page-session-ids")

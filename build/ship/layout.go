@@ -158,7 +158,29 @@ func openLayout(name string) (from layout.Path, done func(), err error) {
 		done()
 		return "", nil, fmt.Errorf("%s is not an OCI layout: %w", name, err)
 	}
+	if err := intact(filepath.Join(folder, "blobs", "sha256")); err != nil {
+		done()
+		return "", nil, fmt.Errorf("%s is damaged: %w; fetch or write it again", name, err)
+	}
 	return from, done, nil
+}
+
+// intact finds a blob that is not what its name says. The library reads without looking, and not every registry looks.
+func intact(blobs string) error {
+	entries, err := os.ReadDir(blobs)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(blobs, e.Name()))
+		if err != nil {
+			return err
+		}
+		if got := sum(content); got != e.Name() {
+			return fmt.Errorf("blob %s has the digest %s", e.Name(), got)
+		}
+	}
+	return nil
 }
 
 // unpack unpacks regular files; none gets out of the folder.

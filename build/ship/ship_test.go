@@ -126,8 +126,10 @@ func TestCommandLine(t *testing.T) {
 	refused(t, "usage:", "check", "--no-such", "one")
 	refused(t, "make wasm", "layout", "no.wasm", t.TempDir())
 	refused(t, "a loopback address", "registry", "0.0.0.0:0")
-	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
-	refused(t, "allowed are seconds since 1970", "layout", shipped, t.TempDir())
+	for _, epoch := range []string{"yesterday", "-1", "9223372036854775807"} {
+		t.Setenv("SOURCE_DATE_EPOCH", epoch)
+		refused(t, "allowed are seconds since 1970", "layout", shipped, t.TempDir())
+	}
 }
 
 // A registry that wants a password gets the one that docker login has stored, and nobody else's push gets through.

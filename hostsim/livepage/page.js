@@ -12,6 +12,7 @@ const make = (tag, className, text) => {
 
 // How a reason looks: a colour and a sign, so that none is told by colour alone. Any other plugin's reasons get a colour too.
 const LOOKS = {
+  __proto__: null, // or "constructor" would be found
   pinned: ["teal", "\u25CF"], placed: ["blue", "\u271A"], expired: ["amber", "\u21BB"], keyless: ["grey", "\u25CB"],
   failover_unhealthy: ["red", "\u25B2"], failover_removed: ["red", "\u25BC"], oversized: ["violet", "\u25A0"],
   table_full: ["violet", "\u25A0"], no_replica: ["red", "\u2715"], error: ["red", "\u2715"], local_reply: ["grey", "\u21A9"],
@@ -210,7 +211,7 @@ function drawReasons(reasons) {
     }
     lines.get(name).share.show(reasons[name].toLocaleString("en"), reasons[name] / all);
   }
-  for (const [name, l] of lines) if (!(name in reasons)) { l.line.remove(); lines.delete(name); }
+  for (const [name, l] of lines) if (!Object.hasOwn(reasons, name)) { l.line.remove(); lines.delete(name); }
   byId("no-reasons").hidden = names.length > 0 || !latest || latest.count === 0;
 }
 
