@@ -157,23 +157,6 @@ func TestPushLogsInAsDockerDoes(t *testing.T) {
 	ship(t, "check", host+"/pinwheel:dev")
 }
 
-// A registry that cannot tell whether a version is there might hold another under its name: nothing is pushed.
-func TestPushWantsToKnow(t *testing.T) {
-	open := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodHead && strings.Contains(r.URL.Path, "/manifests/") {
-			w.WriteHeader(http.StatusTeapot)
-			return
-		}
-		open.ServeHTTP(w, r)
-	}))
-	defer server.Close()
-	folder, repository := filepath.Join(t.TempDir(), "oci"), strings.TrimPrefix(server.URL, "http://")+"/pinwheel"
-	ship(t, "layout", "--version", "1.2.3", "testdata/other.wasm", folder)
-	refused(t, "nothing was pushed", "push", folder, repository)
-	refused(t, "no image there", "check", repository+":v1.2.3")
-}
-
 // The trial registry of the page: it says where it is, and takes what is pushed.
 func TestTrialRegistry(t *testing.T) {
 	lines, said := io.Pipe()

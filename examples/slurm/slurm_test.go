@@ -252,7 +252,6 @@ func TestBadInput(t *testing.T) {
 		{nil, []string{folder}, "SLURM_JOB_NODELIST: no HOST is named, and this is no Slurm job"},
 		{nil, []string{folder, "no.such.host.invalid"}, "host 'no.such.host.invalid' has no IPv4 address"},
 		{[]string{"WASM=/nowhere.wasm"}, []string{folder, "127.0.0.2"}, "no plugin at /nowhere.wasm; run `make wasm`"},
-		{[]string{"SECRET=open&sesame"}, []string{folder, "127.0.0.2"}, "SECRET: want letters, digits and"},
 	} {
 		out, err := script(t, append(c.env, "SLURM_JOB_NODELIST="), c.args...)
 		if err == nil || !strings.Contains(out, c.want) || strings.Count(out, "\n") != 1 {
