@@ -86,7 +86,11 @@ func TestPublishedImageIsPulledBack(t *testing.T) {
 		t.Errorf("written twice:\n%s%s", table, again)
 	}
 	file := filepath.Join(t.TempDir(), "oci.tar")
-	if err := packLayout(folder, file); err != nil {
+	packed, err := packLayout(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, packed, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	pushed := ship(t, "push", file, repository)
@@ -122,8 +126,10 @@ func TestCommandLine(t *testing.T) {
 	refused(t, "usage:", "check", "--no-such", "one")
 	refused(t, "make wasm", "layout", "no.wasm", t.TempDir())
 	refused(t, "a loopback address", "registry", "0.0.0.0:0")
-	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
-	refused(t, "allowed are seconds since 1970", "layout", shipped, t.TempDir())
+	for _, epoch := range []string{"yesterday", "-1", "9223372036854775807"} {
+		t.Setenv("SOURCE_DATE_EPOCH", epoch)
+		refused(t, "allowed are seconds since 1970", "layout", shipped, t.TempDir())
+	}
 }
 
 // A registry that wants a password gets the one that docker login has stored, and nobody else's push gets through.
@@ -149,6 +155,23 @@ func TestPushLogsInAsDockerDoes(t *testing.T) {
 	}
 	ship(t, "push", folder, host+"/pinwheel")
 	ship(t, "check", host+"/pinwheel:dev")
+}
+
+// A registry that cannot tell whether a version is there might hold another under its name: nothing is pushed.
+func TestPushWantsToKnow(t *testing.T) {
+	open := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead && strings.Contains(r.URL.Path, "/manifests/") {
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
+		open.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	folder, repository := filepath.Join(t.TempDir(), "oci"), strings.TrimPrefix(server.URL, "http://")+"/pinwheel"
+	ship(t, "layout", "--version", "1.2.3", "testdata/other.wasm", folder)
+	refused(t, "nothing was pushed", "push", folder, repository)
+	refused(t, "no image there", "check", repository+":v1.2.3")
 }
 
 // The trial registry of the page: it says where it is, and takes what is pushed.
