@@ -174,10 +174,10 @@ func TestPageFollowsTraffic(t *testing.T) {
 			t.Errorf("%s is shown as %q", r, got)
 		}
 	}
-	for _, session := range []string{"ada", "noor", "kofi", "ada"} {
+	for _, session := range []string{"planner", "coder", "critic", "planner"} {
 		turn(t, s, session)
 	}
-	wait(t, tab, `[...document.querySelectorAll("#decisions tbody tr")].map(r => r.cells[1].innerText + " " + r.cells[2].innerText).join() === "ada pinned,kofi placed,noor placed,ada placed"`)
+	wait(t, tab, `[...document.querySelectorAll("#decisions tbody tr")].map(r => r.cells[1].innerText + " " + r.cells[2].innerText).join() === "planner pinned,critic placed,coder placed,planner placed"`)
 	wait(t, tab, `document.getElementById("open").innerText === "3"`)
 	for _, r := range s.replicas {
 		wait(t, tab, row(r, 1)+` === "1"`)
@@ -193,7 +193,7 @@ func TestPageFollowsTraffic(t *testing.T) {
 	// Of four prompts, nearly all of one was cached: a mean of the replicas' shares would be 16%.
 	wait(t, tab, `parseInt(document.getElementById("hit").innerText) > 20`)
 	// A release shows as the open session that is gone.
-	release(t.Context(), "http://"+s.listen, "ada")
+	release(t.Context(), "http://"+s.listen, "planner")
 	wait(t, tab, `document.getElementById("open").innerText === "2"`)
 	quiet(t, tab, s)
 }
