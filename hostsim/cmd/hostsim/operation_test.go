@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,7 +18,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/pinwheel-proxy/pinwheel/hostsim/gateway"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/livepage"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
 )
 
@@ -317,6 +321,48 @@ func TestPageIsOnItsOwnPort(t *testing.T) {
 		if code, text := get(o.url + path); code != 404 || strings.Contains(text, "hostsim") { // the replica's answer
 			t.Errorf("the gateway at %s: %d %.80s", path, code, text)
 		}
+	}
+}
+
+// Who sends a request by drops, or takes no answer, is cut; a viewer is not.
+func TestPageCutsWhoStalls(t *testing.T) {
+	page := livepage.New(livepage.Config{Upstreams: func() []gateway.Upstream { return nil }, Every: time.Millisecond})
+	server := pageServer(page, 20*time.Millisecond)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.Serve(ln)
+	t.Cleanup(func() { page.Close(); server.Close() })
+	viewer, err := http.Get("http://" + ln.Addr().String() + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer viewer.Body.Close()
+	updates := bufio.NewReader(viewer.Body)
+	line(t, updates, "data: ")
+	const get = "GET / HTTP/1.1\r\nHost: localhost\r\n"
+	for name, send := range map[string]string{"headers": get, "body": "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1", "answers": get + "\r\n"} {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // bounds a failure
+		_, err = io.WriteString(conn, send)
+		if name == "answers" {
+			for err == nil { // never read
+				_, err = io.WriteString(conn, send)
+			}
+		} else {
+			_, err = io.Copy(io.Discard, conn)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: not cut", name)
+		}
+	}
+	for range 2 { // at most one of them is old
+		line(t, updates, "data: ")
 	}
 }
 
