@@ -4,8 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -93,20 +91,6 @@ func (o *operated) hangup() string {
 	return line(o.t, o.stderr, "reloaded")
 }
 
-func accessLines(t *testing.T, text string) (lines []accessLine) {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	for d.More() {
-		var l accessLine
-		if err := d.Decode(&l); err != nil {
-			t.Fatalf("%v in %s", err, text)
-		}
-		lines = append(lines, l)
-	}
-	return lines
-}
-
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -114,92 +98,6 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// Each request is a line, without the session's own name; SIGHUP goes on in a new file.
-func TestAccessLogAndRotation(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "access.jsonl")
-	o := operate(t, "--sim-replicas", "2", "--wasm", shipped, "--access-log", path)
-	chat(t, o.url, "X-Session-ID", "alice@example.com")
-	chat(t, o.url, "X-Session-ID", "alice@example.com")
-	resp, err := http.Post(o.url+"/finish_session?session_id=alice@example.com", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
-	chat(t, o.url) // into the old file: nobody has said anything
-	if got := o.hangup(); !strings.HasPrefix(got, "hostsim: reloaded, access log opened again, ") {
-		t.Errorf("says %q", got)
-	}
-	chat(t, o.url, "X-Session-ID", "bob")
-	if err := o.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.cmd.Wait(); err != nil { // by then the last line is written
-		t.Fatal(err)
-	}
-	old := readFile(t, path+".1")
-	if strings.Contains(old, "alice") {
-		t.Errorf("the log names a session: %s", old)
-	}
-	lines := append(accessLines(t, old), accessLines(t, readFile(t, path))...)
-	if len(lines) != 5 {
-		t.Fatalf("%d lines: %+v", len(lines), lines)
-	}
-	for i, l := range lines {
-		if l.Method != "POST" || l.Status != 200 || l.Cluster != simCluster || l.DurationMS <= 0 || l.End != "" || !strings.HasSuffix(l.Time, "Z") {
-			t.Errorf("%+v", l)
-		}
-		want := []string{"placed", "pinned", "", "keyless", "placed"}[i]
-		if l.Reason != want || (l.Session == "") != (want == "" || want == "keyless") || (l.Upstream == "") != (want == "") {
-			t.Errorf("%+v, want %q", l, want)
-		}
-	}
-	if lines[0].Session != lines[1].Session || lines[0].Session == lines[4].Session || lines[0].Upstream != lines[1].Upstream {
-		t.Errorf("%+v", lines)
-	}
-	if release := lines[2]; release.Path != "/finish_session" || release.Detail != "local_reply" {
-		t.Errorf("%+v", release)
-	}
-}
-
-// On standard output there are access lines only.
-func TestAccessLogOnStandardOutput(t *testing.T) {
-	o := operate(t, "--sim-replicas", "1", "--access-log", "-")
-	chat(t, o.url)
-	if got := accessLines(t, line(t, o.stdout, "{")); len(got) != 1 || got[0].Path != "/v1/chat/completions" {
-		t.Errorf("%+v", got)
-	}
-}
-
-// A file that cannot be opened anew leaves the old one in use, one at the start ends serve.
-func TestAccessLogThatCannotBeOpened(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "logs")
-	path := filepath.Join(dir, "access.jsonl")
-	code, _, stderr := command("serve", "--sim-replicas", "1", "--listen", "127.0.0.1:0", "--access-log", path)
-	if code != exitFailed || !strings.Contains(stderr, "--access-log: open "+path) {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	var out, errs bytes.Buffer
-	l, err := openAccessLog(path, newSessionNames(nil), "", &out, &errs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	if got := reload(t.Context(), nil, nil, l); !strings.HasPrefix(got, "hostsim: not reloaded: --access-log: ") {
-		t.Errorf("says %q", got)
-	}
-	if _, err := l.out.Write([]byte("x")); err != nil {
-		t.Errorf("the old file: %v", err)
-	}
 }
 
 // SIGHUP puts a new configuration in force while sessions keep their replicas; a bad one changes nothing.
