@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -152,6 +153,44 @@ func TestReload(t *testing.T) {
 	for session, home := range homes {
 		if resp, _ := chat(t, o.url, "X-Session-ID", session); resp.Header.Get(replica.ReplicaHeader) != home {
 			t.Errorf("%s went to %s, it was on %s", session, resp.Header.Get(replica.ReplicaHeader), home)
+		}
+	}
+}
+
+// traps is a module whose _initialize is the instruction unreachable, and that has no more than every plugin must have.
+const traps = "0061736d0100000001110460000060017f017f60027f7f00600000030504000102030503010001075505066d656d6f727902001770726f78795f6162695f" +
+	"76657273696f6e5f305f325f310000066d616c6c6f6300011770726f78795f6f6e5f636f6e746578745f63726561746500020b5f696e697469616c697a65" +
+	"00030a110402000b05004180080b02000b0300000b"
+
+// A module that cannot be used is told in one line, and the old one goes on.
+func TestReloadOfABadModule(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "plugin.wasm")
+	write := func(wasm []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, wasm, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good, trapping := []byte(readFile(t, shipped)), make([]byte, len(traps)/2)
+	if _, err := hex.Decode(trapping, []byte(traps)); err != nil {
+		t.Fatal(err)
+	}
+	write(good)
+	o := operate(t, "--wasm", path, "--sim-replicas", "1", "--access-log", "-")
+	for want, wasm := range map[string][]byte{
+		"trapped in _initialize":           trapping,
+		"proxy_abi_version":                []byte("\x00asm\x01\x00\x00\x00"),
+		"is not a WebAssembly module":      []byte("<html>"),
+		"plugin.wasm is not a WebAssembly": nil,
+		"unexpected EOF":                   good[:len(good)/2],
+	} {
+		write(wasm)
+		got := o.hangup()
+		if !strings.HasPrefix(got, "hostsim: not reloaded: ") || !strings.Contains(got, want) || !strings.HasSuffix(got, "; what was in force stays\n") || strings.Count(got, "hostsim: ") != 1 {
+			t.Errorf("%s: says %q", want, got)
+		}
+		if resp, _ := chat(t, o.url, "X-Session-ID", "s1"); resp.Header.Get("x-pinwheel-reason") == "" {
+			t.Errorf("%s: the plugin is gone", want)
 		}
 	}
 }
