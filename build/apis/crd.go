@@ -117,12 +117,39 @@ func compile(node *yaml.Node) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if root, ok := resource.(map[string]any); ok {
+		if fields, ok := root["properties"].(map[string]any); ok {
+			for _, name := range []string{"apiVersion", "kind", "metadata"} { // which not every definition repeats
+				fields[name] = map[string]any{}
+			}
+		}
+	}
+	closeFields(resource)
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft4)
 	if err := c.AddResource("crd.json", resource); err != nil {
 		return nil, err
 	}
 	return c.Compile("crd.json")
+}
+
+// closeFields forbids the fields that an object's schema does not name: the API server drops them. What oneOf and the like
+// add is about fields that are named beside it.
+func closeFields(schema any) {
+	object, ok := schema.(map[string]any)
+	if !ok {
+		return
+	}
+	if fields, ok := object["properties"].(map[string]any); ok {
+		if _, open := object["additionalProperties"]; !open && object["x-kubernetes-preserve-unknown-fields"] != true {
+			object["additionalProperties"] = false
+		}
+		for _, field := range fields {
+			closeFields(field)
+		}
+	}
+	closeFields(object["items"])
+	closeFields(object["additionalProperties"])
 }
 
 // leaves are the innermost errors, and each `oneOf`, `anyOf` or `not` as a whole.

@@ -34,6 +34,7 @@ func TestMistakes(t *testing.T) {
 		{"a digest of the wrong length", istio, `sha256: "0`, `sha256: "`, "", "sha256"},
 		{"a key of Pinwheel's in pluginConfig", istio, "admin_cluster:", "admin_clustr:", "", "admin_clustr"},
 		{"a field that EnvoyFilter does not have", istio, "applyTo: VIRTUAL_HOST", "applysTo: VIRTUAL_HOST", "", "applysTo"},
+		{"a field by the name that only its .proto file has", istio, "applyTo: VIRTUAL_HOST", "apply_to: VIRTUAL_HOST", "", "'apply_to' not allowed"},
 		{"a field of Envoy's in a patch", istio, "include_attempt_count_in_response:", "include_attempts_in_response:", "", "include_attempts_in_response"},
 		{"one in a typed configuration of a patch", istio, "http_filters:", "http_filter:", "", "http_filter"},
 		{"what the custom resource's schema forbids", istio, "kind: Gateway, name", `kind: "", name`, "", "targetRefs.0.kind"},

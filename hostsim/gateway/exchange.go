@@ -314,6 +314,9 @@ func (x *exchange) close(reason hostsim.EndReason) {
 	}
 	x.cancel()
 	x.reading.Wait()
+	if limit := x.gateway.config.IdleTimeout; limit > 0 && x.r.ProtoMajor == 2 {
+		_ = x.out.SetWriteDeadline(time.Now().Add(limit)) // for what net/http still has of the answer
+	}
 	if x.refused == nil {
 		x.gateway.admitted.Add(-1)
 	}

@@ -125,9 +125,15 @@ func (o *operation) serve(ctx context.Context) {
 	if o.page == nil {
 		return
 	}
-	server := &http.Server{Handler: o.page, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	server := pageServer(o.page, 10*time.Second)
 	context.AfterFunc(ctx, func() { o.page.Close(); _ = server.Close() })
 	go func() { _ = server.Serve(o.ln) }() // ends by ctx
+}
+
+// pageServer serves the page. A client has the patience for its request, body included, and to take an answer; an update of
+// the page has a time of its own.
+func pageServer(page *livepage.Page, patience time.Duration) *http.Server {
+	return &http.Server{Handler: page, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
 func (o *operation) close() {
