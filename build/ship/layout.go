@@ -151,7 +151,7 @@ func openLayout(name string) (from layout.Path, done func(), err error) {
 		done = func() { _ = os.RemoveAll(folder) }
 		if err := unpack(name, folder); err != nil {
 			done()
-			return "", nil, fmt.Errorf("%s: %w", name, err)
+			return "", nil, fmt.Errorf("%s is not an OCI layout in a tar: %w; write one with: make oci", name, err)
 		}
 	}
 	if from, err = layout.FromPath(folder); err != nil {
