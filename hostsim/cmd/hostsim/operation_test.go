@@ -320,6 +320,23 @@ func TestPageIsOnItsOwnPort(t *testing.T) {
 	}
 }
 
+// Before simulated servers it says what an SDK is to be given, and that is so.
+func TestServeTellsTheBaseURL(t *testing.T) {
+	o := operate(t, "--sim-replicas", "1")
+	base := regexp.MustCompile(`OPENAI_BASE_URL=([^ ,]+)`).FindStringSubmatch(line(t, o.stdout, "For OpenAI's SDKs"))
+	if base == nil || !strings.HasPrefix(base[1], o.url) {
+		t.Fatalf("the base URL is %q", base)
+	}
+	resp, err := http.Get(base[1] + "/models")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("%s/models answers %d", base[1], resp.StatusCode)
+	}
+}
+
 // A stop waits for what runs, no longer than it is told to.
 func TestStopTimeout(t *testing.T) {
 	o := operate(t, "--sim-replicas", "1", "--sim-token-time", "1h", "--stop-timeout", "10ms")

@@ -259,5 +259,6 @@ func curlLines(address string) string {
   curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: bob' -d "$P" | grep -o 'Replica[^"]*'
 When alice is done:
   curl -s -X POST 'ADDRESS/finish_session?session_id=alice'
+For OpenAI's SDKs: OPENAI_BASE_URL=http://ADDRESS/v1, any key, and the header X-Session-ID.
 `, "ADDRESS", address)
 }
