@@ -366,7 +366,7 @@ func TestOperationFlags(t *testing.T) {
 		"--max-header-bytes 1023": "--max-header-bytes 1023 is outside 1024 to 16777216",
 		"--max-body-bytes -1":     "--max-body-bytes -1 is negative",
 		"--page-session-ids":      "give --page too",
-		"--page nowhere":          "--page: listen tcp: address nowhere: missing port",
+		"--page nowhere":          "--page: listen tcp: address nowhere: missing port in address; want HOST:PORT, such as ",
 		"--sim-token-time -1s":    "--sim-token-time -1s is negative",
 	} {
 		code, _, stderr := command(append([]string{"serve", "--sim-replicas", "1", "--listen", "127.0.0.1:0"}, strings.Fields(flags)...)...)

@@ -226,7 +226,7 @@ func listen(flag, address string) (net.Listener, error) {
 			"(make serve %s=127.0.0.1:8082)", err, flag, strings.ToUpper(strings.TrimLeft(flag, "-")))
 	}
 	if wrong := (*net.AddrError)(nil); errors.As(err, &wrong) {
-		return nil, usagef("%s: %w", flag, err)
+		return nil, usagef("%s: %w; want HOST:PORT, such as 127.0.0.1:8082", flag, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
