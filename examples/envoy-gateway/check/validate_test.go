@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -30,6 +32,29 @@ func TestExamplesAreValid(t *testing.T) {
 		if err := check.File(name, text); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The page's command moves every object to another namespace, and the cluster's name with them.
+func TestNamespaceMoves(t *testing.T) {
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile("`sed '(s/namespace: .*)'`").FindSubmatch(page)
+	if command == nil {
+		t.Fatal("the page has no command")
+	}
+	moved, err := exec.CommandContext(t.Context(), "sed", strings.ReplaceAll(string(command[1]), "NAME", "models"), example).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := check.File("pinwheel.yaml", moved); err != nil {
+		t.Error(err)
+	}
+	_, objects, _ := strings.Cut(string(moved), "\napiVersion")
+	if n := strings.Count(objects, "namespace: models}"); n < 6 || strings.Contains(objects, "namespace: llm") || !strings.Contains(objects, "cluster: httproute/models/vllm/rule/0") {
+		t.Errorf("%d objects are in the other namespace:\n%s", n, objects)
 	}
 }
 

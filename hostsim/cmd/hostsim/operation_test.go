@@ -303,6 +303,23 @@ func TestPageCutsWhoStalls(t *testing.T) {
 	}
 }
 
+// Before simulated servers it says what an SDK is to be given, and that is so.
+func TestServeTellsTheBaseURL(t *testing.T) {
+	o := operate(t, "--sim-replicas", "1")
+	base := regexp.MustCompile(`OPENAI_BASE_URL=([^ ,]+)`).FindStringSubmatch(line(t, o.stdout, "For OpenAI's SDKs"))
+	if base == nil || !strings.HasPrefix(base[1], o.url) {
+		t.Fatalf("the base URL is %q", base)
+	}
+	resp, err := http.Get(base[1] + "/models")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("%s/models answers %d", base[1], resp.StatusCode)
+	}
+}
+
 // A stop waits for what runs, no longer than it is told to.
 func TestStopTimeout(t *testing.T) {
 	o := operate(t, "--sim-replicas", "1", "--sim-token-time", "1h", "--stop-timeout", "10ms")
@@ -332,7 +349,7 @@ func TestOperationFlags(t *testing.T) {
 		"--max-header-bytes 1023": "--max-header-bytes 1023 is outside 1024 to 16777216",
 		"--max-body-bytes -1":     "--max-body-bytes -1 is negative",
 		"--page-session-ids":      "give --page too",
-		"--page nowhere":          "--page: listen tcp: address nowhere: missing port",
+		"--page nowhere":          "--page: listen tcp: address nowhere: missing port in address; want HOST:PORT, such as ",
 		"--sim-token-time -1s":    "--sim-token-time -1s is negative",
 	} {
 		code, _, stderr := command(append([]string{"serve", "--sim-replicas", "1", "--listen", "127.0.0.1:0"}, strings.Fields(flags)...)...)

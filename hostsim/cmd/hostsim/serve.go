@@ -226,7 +226,7 @@ func listen(flag, address string) (net.Listener, error) {
 			"(make serve %s=127.0.0.1:8082)", err, flag, strings.ToUpper(strings.TrimLeft(flag, "-")))
 	}
 	if wrong := (*net.AddrError)(nil); errors.As(err, &wrong) {
-		return nil, usagef("%s: %w", flag, err)
+		return nil, usagef("%s: %w; want HOST:PORT, such as 127.0.0.1:8082", flag, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
@@ -259,5 +259,6 @@ func curlLines(address string) string {
   curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: bob' -d "$P" | grep -o 'Replica[^"]*'
 When alice is done:
   curl -s -X POST 'ADDRESS/finish_session?session_id=alice'
+For OpenAI's SDKs: OPENAI_BASE_URL=http://ADDRESS/v1, any key, and the header X-Session-ID.
 `, "ADDRESS", address)
 }
