@@ -144,19 +144,15 @@ func start(t *testing.T) *gateway {
 			text, err = f()
 		}
 	}
-	edit(func() (envoytest.Bootstrap, error) { return text.Wasm(wasm) })
-	edit(func() (envoytest.Bootstrap, error) { return text.Port(10000, port) })
-	edit(func() (envoytest.Bootstrap, error) { return text.Port(9901, 0) })
 	var addrs []string
-	for i := range 3 {
+	for range 3 {
 		m := openModel(t)
 		g.models, addrs = append(g.models, m), append(addrs, m.addr)
-		_, p, _ := net.SplitHostPort(m.addr)
-		n, _ := strconv.Atoi(p)
-		edit(func() (envoytest.Bootstrap, error) { return text.Port(8001+i, n) })
 	}
+	edit(func() (envoytest.Bootstrap, error) { return text.Wasm(wasm) })
+	edit(func() (envoytest.Bootstrap, error) { return text.Before(addrs, port) })
 	edit(func() (envoytest.Bootstrap, error) {
-		return text.Plugin(func(c map[string]any) { c["replicas"], c["admin"] = addrs, map[string]any{} })
+		return text.Plugin(func(c map[string]any) { c["admin"] = map[string]any{} })
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"image"
@@ -15,11 +14,12 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/pinwheel-proxy/pinwheel/build/browser"
 )
 
 const (
@@ -37,7 +37,12 @@ type drawnPanel struct {
 // draw has a browser draw the dashboard's panels from Prometheus, by draw/page.html, and checks that each shows
 // something. With -update the picture goes to docs.
 func draw(t *testing.T, prom *database, begin time.Time) {
-	ctx := browser(t)
+	tab, leave, err := browser.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(leave)
+	ctx := tab.Context
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(drawing(t, prom, begin))); err != nil {
 		t.Fatal(err)
 	}
@@ -132,20 +137,4 @@ func drawing(t *testing.T, prom *database, begin time.Time) string {
 		t.Fatal("uPlot is missing: in the root of the checkout, go run ./build/npm examples/grafana/draw ci")
 	}
 	return fmt.Sprintf("%s/page.html?begin=%d&end=%d", server.URL, begin.Unix()+5, time.Now().Unix())
-}
-
-// browser starts headless Chromium, which ends with the test.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	flags := []chromedp.ExecAllocatorOption{chromedp.ExecPath(tool(t, "chromium", "chromium fonts-dejavu-core")), chromedp.UserDataDir(t.TempDir())}
-	for _, f := range strings.Fields("headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync hide-scrollbars") {
-		flags = append(flags, chromedp.Flag(f, true))
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	ctx, stop := chromedp.NewExecAllocator(ctx, flags...)
-	t.Cleanup(stop)
-	ctx, leave := chromedp.NewContext(ctx)
-	t.Cleanup(leave)
-	return ctx
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -108,17 +107,13 @@ func startGateway(t *testing.T, engines []*engine, istio bool) (*envoytest.Envoy
 	port := freePort(t)
 	text := must(envoytest.LoadBootstrap(root + "/examples/envoy/envoy.yaml"))
 	text = must(text.Wasm(wasm))
-	text = must(text.Port(9901, 0))
-	text = must(text.Port(10000, port))
 	var addrs []string
-	for i, e := range engines {
-		_, p, _ := strings.Cut(e.addr, ":")
-		n, _ := strconv.Atoi(p)
-		text = must(text.Port(8001+i, n))
+	for _, e := range engines {
 		addrs = append(addrs, e.addr)
 	}
+	text = must(text.Before(addrs, port))
 	text = must(text.Plugin(func(c map[string]any) {
-		c["replicas"], c["admin"] = addrs, map[string]any{}
+		c["admin"] = map[string]any{}
 		c["session"] = map[string]any{"idle_timeout": "15s"}
 		c["health"] = map[string]any{"cooldown": "2s"}
 	}))

@@ -6,6 +6,7 @@ require (
 	github.com/chromedp/chromedp v0.23.0
 	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/pinwheel-proxy/pinwheel v0.0.0
+	github.com/pinwheel-proxy/pinwheel/build/browser v0.0.0
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.95.2
 	k8s.io/apimachinery v0.37.2
 	sigs.k8s.io/yaml v1.6.0
@@ -33,4 +34,7 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-replace github.com/pinwheel-proxy/pinwheel => ../..
+replace (
+	github.com/pinwheel-proxy/pinwheel => ../..
+	github.com/pinwheel-proxy/pinwheel/build/browser => ../../build/browser
+)

@@ -96,16 +96,11 @@ func (a arm) bootstrap(file string, page []addition, port int, replicas []*repli
 	after := func(line, more string) {
 		edit(func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) { return insert(b, line, more) })
 	}
-	edit(func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) { return b.Port(9901, 0) })
-	edit(func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) { return b.Port(10000, port) })
-	edit(func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) { return b.Endpoints(8001, len(replicas)) })
 	var addrs []string
-	for i, r := range replicas {
+	for _, r := range replicas {
 		addrs = append(addrs, r.addr)
-		edit(func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) {
-			return insertPort(b, 8001+i, r.addr)
-		})
 	}
+	edit(func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) { return b.Before(addrs, port) })
 	after("              include_attempt_count_in_response: true\n",
 		"              response_headers_to_add: [{header: {key: "+servedBy+", value: \"%UPSTREAM_REMOTE_ADDRESS%\"}}]\n")
 	for _, x := range page {
@@ -113,7 +108,7 @@ func (a arm) bootstrap(file string, page []addition, port int, replicas []*repli
 	}
 	if a.Policy != "" {
 		edit(func(b envoytest.Bootstrap) (envoytest.Bootstrap, error) {
-			return b.Plugin(func(c map[string]any) { c["policy"], c["replicas"] = a.Policy, addrs })
+			return b.Plugin(func(c map[string]any) { c["policy"] = a.Policy })
 		})
 		if a == cacheAware {
 			edit(envoytest.Bootstrap.ShowBodies)
@@ -133,14 +128,6 @@ func insert(b envoytest.Bootstrap, line, text string) (envoytest.Bootstrap, erro
 		return "", fmt.Errorf("envoy.yaml has %d times %q, want once", n, line)
 	}
 	return envoytest.Bootstrap(strings.Replace(string(b), line, line+text, 1)), nil
-}
-
-func insertPort(b envoytest.Bootstrap, from int, addr string) (envoytest.Bootstrap, error) {
-	var to int
-	if _, err := fmt.Sscanf(addr, "127.0.0.1:%d", &to); err != nil {
-		return "", err
-	}
-	return b.Port(from, to)
 }
 
 // sum adds up the counters and gauges whose names match.

@@ -56,6 +56,31 @@ func (b Bootstrap) Endpoints(first, n int) (Bootstrap, error) {
 	return Bootstrap(join(lines[:begin]) + all + join(lines[end:])), nil
 }
 
+// Before makes examples/envoy/envoy.yaml one that listens on a port of its own, has
+// its admin interface on any that is free, and stands before these replicas, each
+// 127.0.0.1:PORT: in its cluster and in the plugin's list.
+func (b Bootstrap) Before(replicas []string, port int) (Bootstrap, error) {
+	b, err := b.Endpoints(8001, len(replicas))
+	if err != nil {
+		return "", err
+	}
+	moves := [][2]int{{10000, port}, {9901, 0}}
+	for i, r := range replicas {
+		own, ok := strings.CutPrefix(r, "127.0.0.1:")
+		to, err := strconv.Atoi(own)
+		if err != nil || !ok {
+			return "", fmt.Errorf("%w: replica %q is not 127.0.0.1:PORT", ErrBootstrap, r)
+		}
+		moves = append(moves, [2]int{8001 + i, to})
+	}
+	for _, m := range moves {
+		if b, err = b.Port(m[0], m[1]); err != nil {
+			return "", err
+		}
+	}
+	return b.Plugin(func(c map[string]any) { c["replicas"] = replicas })
+}
+
 // Wasm makes the plugin load from the file name.
 func (b Bootstrap) Wasm(name string) (Bootstrap, error) {
 	return b.swap("filename: dist/pinwheel.wasm}", "filename: "+strconv.Quote(name)+"}")

@@ -52,6 +52,11 @@ func TestBootstrapEdits(t *testing.T) {
 			[]string{"          \"replicas\": [\"127.0.0.1:8001\"]\n        }   \n    - name: router"}, nil},
 		{"endpoints", func(b Bootstrap) (Bootstrap, error) { return b.Endpoints(8001, 3) },
 			[]string{"8001}}}\n      - {endpoint: {address: {port_value: 8002}}}\n      - {endpoint: {address: {port_value: 8003}}}\n    last"}, nil},
+		{"before replicas", func(b Bootstrap) (Bootstrap, error) {
+			return b.Before([]string{"127.0.0.1:31", "127.0.0.1:32", "127.0.0.1:33"}, 30)
+		},
+			[]string{"port_value: 0}", "port_value: 30}", "{port_value: 31}}}\n", "{port_value: 33}}}\n", `"replicas":["127.0.0.1:31","127.0.0.1:32","127.0.0.1:33"]`},
+			[]string{"9901", "10000", "800"}},
 		{"without a block", func(b Bootstrap) (Bootstrap, error) { return b.Without("early:") },
 			[]string{"http_filters:", "10000"}, []string{"early", "strip", "mutations"}},
 		{"bodies shown", Bootstrap.ShowBodies, []string{"\n      allow_on_headers_stop_iteration: true\n"}, nil},

@@ -2,15 +2,14 @@ package controlplane
 
 import (
 	"os"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
 // gatewayRef selects the gateway of the Gateway API in pinwheel.yaml.
 const gatewayRef = "targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: llm}]"
-
-var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
 // classic is the page's example for Istio's own Gateway: its objects, and pinwheel.yaml with labels in place of the
 // reference, as the page says.
@@ -21,9 +20,9 @@ func classic(t *testing.T) (c struct{ objects, config string }) {
 		t.Fatal(err)
 	}
 	gateway := ""
-	for _, m := range yamlBlock.FindAllStringSubmatch(string(page), -1) {
-		if strings.Contains(m[1], "kind: VirtualService") {
-			gateway = m[1]
+	for _, block := range envoytest.Blocks(string(page), "yaml") {
+		if strings.Contains(block, "kind: VirtualService") {
+			gateway = block
 		}
 	}
 	if gateway == "" {
