@@ -12,7 +12,10 @@ SOURCES := go.mod go.sum $(shell find plugin policy build/version -type f ! -nam
 HOST_SOURCES := go.mod go.sum $(shell find hostsim build/version -type f ! -name '*_test.go')
 
 # A release differs from any other build by the version that it reports. `make release` sets VERSION's stamp.
+# Its text is the name of a tag, which anybody may have made: it is for ship ready to judge, and neither make nor a shell reads it.
 VERSION ?=
+override VERSION := $(value VERSION)
+export VERSION
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 RELEASE = dist/pinwheel-$(VERSION)
 STAMP :=
@@ -98,6 +101,9 @@ browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes 
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)
 	$(GO) test -tags systemd -count=1 ./examples/embedded
 
+docker: ## the images of examples/docker, and the page's walk (a Docker daemon with Compose)
+	$(GO) test -tags docker -timeout 30m -count=1 -run Docker ./examples/docker
+
 envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, without a cluster: 5.5 minutes of a core to build, two to run
 	@$(GO) run ./build/envoy >/dev/null
 	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
@@ -114,6 +120,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet -tags coraza ./examples/coraza
 	$(GO) vet -tags vllm ./examples/vllm
 	$(GO) vet -tags systemd ./examples/embedded
+	$(GO) vet -tags docker ./examples/docker
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done
 	$(GO) vet -tags rust ./$(OTHER)/...
@@ -179,7 +186,7 @@ oci: wasm dist/ship ## dist/oci: the plugin as OCI images, to push with dist/shi
 
 release: STAMP = -X github.com/pinwheel-proxy/pinwheel/build/version.Number=$(VERSION)
 release: dist/ship ## dist/pinwheel-VERSION: all that a release consists of (VERSION=1.2.3)
-	@dist/ship ready "$(VERSION)"
+	@dist/ship ready -- "$$VERSION"
 	rm -rf $(RELEASE)
 	$(WASM_BUILD) -o $(RELEASE)/pinwheel.wasm ./plugin/wasm
 	for platform in $(PLATFORMS); do CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} \

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -81,18 +82,26 @@ func (d Document) customResource(apiVersion, resource string) []Problem {
 	if err != nil {
 		return []Problem{d.problem(d.Root, "%v", err)}
 	}
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	return d.fits(d.Root, string(text), schema, resource)
+}
+
+// fits holds what stands at a node, with its JSON as text, to a schema. Problems begin with what it is.
+func (d Document) fits(n *yaml.Node, text string, schema *jsonschema.Schema, what string) (problems []Problem) {
+	instance, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return []Problem{d.problem(d.Root, "%v", err)}
+		return []Problem{d.problem(n, "%s: %v", what, err)}
 	}
 	wrong, ok := schema.Validate(instance).(*jsonschema.ValidationError)
 	if !ok {
 		return nil
 	}
-	var problems []Problem
 	printer := message.NewPrinter(language.English)
 	for _, leaf := range leaves(wrong) {
-		problems = append(problems, d.problem(locate(d.Root, leaf.InstanceLocation), "%s: %s: %s", resource,
+		at := leaf.InstanceLocation
+		if extra, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
+			at = append(slices.Clone(at), extra.Properties[0])
+		}
+		problems = append(problems, d.problem(locate(n, at), "%s: %s: %s", what,
 			strings.Join(leaf.InstanceLocation, "."), leaf.ErrorKind.LocalizedString(printer)))
 	}
 	return problems
@@ -108,12 +117,39 @@ func compile(node *yaml.Node) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if root, ok := resource.(map[string]any); ok {
+		if fields, ok := root["properties"].(map[string]any); ok {
+			for _, name := range []string{"apiVersion", "kind", "metadata"} { // which not every definition repeats
+				fields[name] = map[string]any{}
+			}
+		}
+	}
+	closeFields(resource)
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft4)
 	if err := c.AddResource("crd.json", resource); err != nil {
 		return nil, err
 	}
 	return c.Compile("crd.json")
+}
+
+// closeFields forbids the fields that an object's schema does not name: the API server drops them. What oneOf and the like
+// add is about fields that are named beside it.
+func closeFields(schema any) {
+	object, ok := schema.(map[string]any)
+	if !ok {
+		return
+	}
+	if fields, ok := object["properties"].(map[string]any); ok {
+		if _, open := object["additionalProperties"]; !open && object["x-kubernetes-preserve-unknown-fields"] != true {
+			object["additionalProperties"] = false
+		}
+		for _, field := range fields {
+			closeFields(field)
+		}
+	}
+	closeFields(object["items"])
+	closeFields(object["additionalProperties"])
 }
 
 // leaves are the innermost errors, and each `oneOf`, `anyOf` or `not` as a whole.

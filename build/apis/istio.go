@@ -62,8 +62,12 @@ func (d Document) istio(spec *yaml.Node, kind proto.Message) []Problem {
 
 // patches checks what an EnvoyFilter puts into Envoy's messages, which to Istio's types is any structure.
 func (d Document) patches(spec *yaml.Node, filter *networking.EnvoyFilter) (problems []Problem) {
+	list := child(spec, "configPatches")
+	if list == nil || len(list.Content) != len(filter.ConfigPatches) {
+		return []Problem{d.problem(spec, "no list configPatches: Kubernetes knows it by no other name")}
+	}
 	for i, p := range filter.ConfigPatches {
-		at := child(spec, "configPatches").Content[i]
+		at := list.Content[i]
 		v := child(child(at, "patch"), "value")
 		message, known := patched[p.ApplyTo.String()]
 		switch {

@@ -31,10 +31,16 @@ func (w *jsonWriter) at(n *yaml.Node) {
 	}
 }
 
+// most bounds a document in bytes of JSON, which aliases of aliases make out of a few lines.
+const most = 16 << 20
+
 // node writes n; depth bounds aliases that contain themselves.
 func (w *jsonWriter) node(n *yaml.Node, depth int) error {
 	if depth > 100 {
 		return fmt.Errorf("line %d: nested more than 100 levels deep", n.Line)
+	}
+	if w.text.Len() > most {
+		return fmt.Errorf("line %d: more than %d MiB here", n.Line, most>>20)
 	}
 	w.at(n)
 	switch n.Kind {
@@ -111,14 +117,23 @@ func (w *jsonWriter) string(s string) error {
 	return err
 }
 
+// meant is what an alias stands for, and else the node itself.
+func meant(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
 // child is the value of a key, or nil.
 func child(n *yaml.Node, key string) *yaml.Node {
+	n = meant(n)
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return n.Content[i+1]
+			return meant(n.Content[i+1])
 		}
 	}
 	return nil

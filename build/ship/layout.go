@@ -119,8 +119,8 @@ func each(from layout.Path, visit func(tag string, digest v1.Hash, img v1.Image)
 	return nil
 }
 
-// packLayout makes one file of a layout, the same bytes for the same layout.
-func packLayout(folder, file string) error {
+// packLayout makes a tar of a layout, the same bytes for the same layout.
+func packLayout(folder string) ([]byte, error) {
 	var files []image.File
 	err := filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -132,13 +132,9 @@ func packLayout(folder, file string) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	packed, err := image.Tar(files...)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, packed, 0o644)
+	return image.Tar(files...)
 }
 
 // openLayout opens a layout that is a folder or a tar; the caller calls done.
@@ -162,7 +158,29 @@ func openLayout(name string) (from layout.Path, done func(), err error) {
 		done()
 		return "", nil, fmt.Errorf("%s is not an OCI layout: %w", name, err)
 	}
+	if err := intact(filepath.Join(folder, "blobs", "sha256")); err != nil {
+		done()
+		return "", nil, fmt.Errorf("%s is damaged: %w; fetch or write it again", name, err)
+	}
 	return from, done, nil
+}
+
+// intact finds a blob that is not what its name says. The library reads without looking, and not every registry looks.
+func intact(blobs string) error {
+	entries, err := os.ReadDir(blobs)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(blobs, e.Name()))
+		if err != nil {
+			return err
+		}
+		if got := sum(content); got != e.Name() {
+			return fmt.Errorf("blob %s has the digest %s", e.Name(), got)
+		}
+	}
+	return nil
 }
 
 // unpack unpacks regular files; none gets out of the folder.

@@ -84,8 +84,8 @@ func epoch(text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || seconds < 0 {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q, allowed are seconds since 1970", text)
+	if err != nil || seconds < 0 || seconds >= 253402300800 { // the year 10000, which RFC 3339 does not write
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q, allowed are seconds since 1970, below 253402300800", text)
 	}
 	return time.Unix(seconds, 0), nil
 }

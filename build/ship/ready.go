@@ -26,7 +26,7 @@ func ready(folder, version string) error {
 	if !regexp.MustCompile(`(?m)^## ` + regexp.QuoteMeta(version) + ` - \d{4}-\d{2}-\d{2}$`).Match(text) {
 		return fmt.Errorf("%s has no section %q: put that heading, with the day, in place of \"## Unreleased\"", changelog, "## "+version+" - YYYY-MM-DD")
 	}
-	status, err := git(folder, "status", "--porcelain")
+	status, err := git(folder, "status", "--porcelain", "--untracked-files=normal") // whatever git is configured to
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,11 @@ func TestPublishedImageIsPulledBack(t *testing.T) {
 		t.Errorf("written twice:\n%s%s", table, again)
 	}
 	file := filepath.Join(t.TempDir(), "oci.tar")
-	if err := packLayout(folder, file); err != nil {
+	packed, err := packLayout(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, packed, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	pushed := ship(t, "push", file, repository)
@@ -124,8 +128,10 @@ func TestCommandLine(t *testing.T) {
 	refused(t, "usage:", "check", "--no-such", "one")
 	refused(t, "make wasm", "layout", "no.wasm", t.TempDir())
 	refused(t, "a loopback address", "registry", "0.0.0.0:0")
-	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
-	refused(t, "allowed are seconds since 1970", "layout", shipped, t.TempDir())
+	for _, epoch := range []string{"yesterday", "-1", "9223372036854775807"} {
+		t.Setenv("SOURCE_DATE_EPOCH", epoch)
+		refused(t, "allowed are seconds since 1970", "layout", shipped, t.TempDir())
+	}
 }
 
 // A registry that wants a password gets the one that docker login has stored, and nobody else's push gets through.

@@ -3,6 +3,7 @@ package clients
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -240,7 +241,7 @@ func interrupted(t *testing.T, s sdk, g *gateway, signal syscall.Signal) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a turn is under way: "+out.Tail(20), func() bool { return g.running() == 1 })
+	until(t, "a turn is under way", func() bool { return g.running() == 1 })
 	if n := g.open(t); n != 1 {
 		t.Errorf("%d sessions are open, want one", n)
 	}
@@ -296,5 +297,61 @@ func rolloutsInterrupted(t *testing.T, s sdk, g *gateway, signal syscall.Signal)
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code == 0 || strings.Contains(out.Tail(999), "not released") {
 		t.Errorf("exit code %d after %v\n%s", code, signal, out.Tail(99))
+	}
+}
+
+const pythonGone = `
+import asyncio
+from openai import AsyncOpenAI, OpenAI
+from pinwheel_session import async_session, session
+def ends(block):
+    try:
+        block()
+    except Exception as error:
+        print(type(error).__name__, error)
+def gone(id, close=False):
+    client = OpenAI(max_retries=0)
+    with session(client, id):
+        if close:
+            client.close()
+        raise ValueError("mine")
+async def gone_async(id, close=False):
+    client = AsyncOpenAI(max_retries=0)
+    async with async_session(client, id):
+        if close:
+            await client.close()
+        raise ValueError("mine")
+for id, close in [(None, False), ("é", False), ("a\nb", False), (None, True)]:
+    ends(lambda: gone(id, close))
+    ends(lambda: asyncio.run(gone_async(id, close)))
+`
+
+const nodeGone = `
+import OpenAI from 'openai';
+import { withSession } from './session.mjs';
+for (const id of [undefined, '語', 'a\nb', null, '']) {
+  try {
+    await withSession(new OpenAI({ maxRetries: 0 }), async () => { throw new RangeError('mine'); }, { id });
+  } catch (error) {
+    console.log(error.constructor.name, error.message);
+  }
+}
+`
+
+// Whatever keeps the release from the gateway, what comes out of the block is what ended it.
+func TestReleaseHidesNothing(t *testing.T) {
+	g := &gateway{addr: net.JoinHostPort("127.0.0.1", freePort(t))} // nobody listens there
+	for _, s := range sdks(t) {
+		text, want := pythonGone, strings.Repeat("ValueError mine\n", 8)
+		if s.name == "node" {
+			text, want = nodeGone, strings.Repeat("RangeError mine\n", 5)
+		}
+		var told strings.Builder
+		cmd := s.script(t, g, text)
+		cmd.Stderr = &told
+		out, err := cmd.Output()
+		if err != nil || string(out) != want || strings.Count(told.String(), "is not released: ") != strings.Count(want, "\n") {
+			t.Errorf("%s: %v\n%s%s", s.name, err, out, told.String())
+		}
 	}
 }

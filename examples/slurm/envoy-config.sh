@@ -14,6 +14,12 @@
 set -euo pipefail
 
 fail() { echo "envoy-config.sh: $1" >&2; exit 1; }
+number() { # number NAME VALUE MAX
+  [[ $2 =~ ^[1-9][0-9]{0,4}$ && $2 -le $3 ]] || fail "$1 is ${2@Q}; want a number from 1 to $3"
+}
+text() { # text NAME VALUE: what stands as it is in sed's commands, YAML and JSON
+  [[ $2 != *[[:cntrl:]\"\\\&\|]* ]] || fail "$1 is ${2@Q}; want one without \", \\, & and |"
+}
 folder=${1:?usage: envoy-config.sh FOLDER [HOST[:PORT]...]}
 shift
 if [ $# -eq 0 ]; then
@@ -22,17 +28,24 @@ if [ $# -eq 0 ]; then
   set -- "${hosts[@]}"
 fi
 wasm=$(realpath -e "${WASM:-dist/pinwheel.wasm}" 2>/dev/null) || fail "no plugin at ${WASM:-dist/pinwheel.wasm}; run \`make wasm\`, or name it in WASM"
+folder=$(realpath -m "$folder")
+text FOLDER "$folder"
+text WASM "$wasm"
+text SECRET "${SECRET:-}"
+number PORT "${PORT:=8000}" 65535
+[ "${ADMIN_PORT:=9901}" = 0 ] || number ADMIN_PORT "$ADMIN_PORT" 65535
+number RANKS "${RANKS:=1}" 1000
 template=$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../envoy/original-dst.yaml
 
 replicas=
 for at in "$@"; do
   at=${at#http://}
-  host=${at%%:*} first=${BACKEND_PORT:-8100} ranks=${RANKS:-1}
-  [ "$at" = "$host" ] || first=${at#*:} ranks=1
-  [[ $first =~ ^[0-9]+$ ]] || fail "$at: want HOST or HOST:PORT"
+  host=${at%%:*} first=${BACKEND_PORT:-8100} ranks=$RANKS what=BACKEND_PORT
+  [ "$at" = "$host" ] || first=${at#*:} ranks=1 what="the port of ${at@Q} (HOST or HOST:PORT)"
+  number "$what" "$first" $((65536 - ranks))
   # Pinwheel takes addresses and no names: nothing resolves a name between its choice and Envoy's connection.
   ip=$(getent ahostsv4 "$host" | awk 'NR == 1 { print $1 }') || true
-  [ -n "$ip" ] || fail "host $host has no IPv4 address; want a name that \`getent ahostsv4\` knows"
+  [[ $ip =~ ^[0-9.]+$ ]] || fail "host ${host@Q} has no IPv4 address; want a name that \`getent ahostsv4\` knows"
   for ((port = first; port < first + ranks; port++)); do
     replicas+="${replicas:+, }\"$ip:$port\""
   done
@@ -41,14 +54,15 @@ admin=
 [ -z "${SECRET:-}" ] || admin=" \"admin\": {\"secret\": \"$SECRET\"},"
 
 edits=(
-  -e "s|127.0.0.1, port_value: 10000}|0.0.0.0, port_value: ${PORT:-8000}}|"
-  -e "s|port_value: 9901}|port_value: ${ADMIN_PORT:-9901}}|"
+  -e "s|127.0.0.1, port_value: 10000}|0.0.0.0, port_value: $PORT}|"
+  -e "s|port_value: 9901}|port_value: $ADMIN_PORT}|"
   -e "s|filename: dist/pinwheel.wasm|filename: \"$wasm\"|"
   -e "s|\"replicas\": \[.*\],|\"replicas\": [$replicas],$admin|"
 )
+mkdir -p "$folder"
 {
   echo "node: {id: pinwheel, cluster: pinwheel}"
-  echo "dynamic_resources: {lds_config: {resource_api_version: V3, path_config_source: {path: \"$(realpath "$folder")/lds.yaml\"}}}"
+  echo "dynamic_resources: {lds_config: {resource_api_version: V3, path_config_source: {path: \"$folder/lds.yaml\"}}}"
   sed "${edits[@]}" -e '/^  listeners:$/,/^  clusters:$/ { /^  clusters:$/! d }' "$template"
 } > "$folder/envoy.yaml"
 {

@@ -232,9 +232,25 @@ func TestBadInput(t *testing.T) {
 		want string
 	}{
 		{nil, nil, "usage: envoy-config.sh FOLDER [HOST[:PORT]...]"},
-		{nil, []string{folder, "127.0.0.2:http"}, "127.0.0.2:http: want HOST or HOST:PORT"},
+		{nil, []string{folder, "127.0.0.2:http"}, "the port of '127.0.0.2:http' (HOST or HOST:PORT) is 'http'; want a number from 1 to 65535"},
+		{nil, []string{folder, "127.0.0.2:08100"}, "is '08100'; want a number"},
+		{nil, []string{folder, "127.0.0.2:65536"}, "is '65536'; want a number"},
+		{[]string{"BACKEND_PORT=65535", "RANKS=2"}, []string{folder, "127.0.0.2"}, "BACKEND_PORT is '65535'; want a number from 1 to 65534"},
+		{[]string{"RANKS=0"}, []string{folder, "127.0.0.2"}, "RANKS is '0'"},
+		{[]string{"BACKEND_PORT=a[$(touch " + folder + "/ran)]"}, []string{folder, "127.0.0.2"}, "BACKEND_PORT is 'a[$(touch"},
+		{[]string{"PORT=80}|; e touch " + folder + "/ran"}, []string{folder, "127.0.0.2"}, "PORT is '80}|; e touch"},
+		{[]string{"ADMIN_PORT="}, []string{folder, "127.0.0.2", ""}, "host '' has no IPv4 address"},
+		{[]string{"SECRET=a&b"}, []string{folder, "127.0.0.2"}, "SECRET is 'a&b'; want one without"},
+		{[]string{`SECRET=a"b`}, []string{folder, "127.0.0.2"}, `SECRET is 'a"b'; want one without`},
+		{[]string{"SECRET=a|b"}, []string{folder, "127.0.0.2"}, "SECRET is 'a|b'; want one without"},
+		{[]string{`SECRET=a\b`}, []string{folder, "127.0.0.2"}, `SECRET is 'a\b'; want one without`},
+		{[]string{"SECRET=a\nb"}, []string{folder, "127.0.0.2"}, `SECRET is $'a\nb'; want one without`},
+		{nil, []string{folder, "--help"}, "host '--help' has no IPv4 address"},
+		{nil, []string{folder, "127.0.0.2\n127.0.0.3"}, `host $'127.0.0.2\n127.0.0.3' has no IPv4 address`},
+		{nil, []string{"go.mod/x", "127.0.0.2"}, "mkdir: cannot create directory"},
+		{nil, []string{folder + "/a&b", "127.0.0.2"}, "FOLDER is '" + folder + "/a&b'; want one without"},
 		{nil, []string{folder}, "SLURM_JOB_NODELIST: no HOST is named, and this is no Slurm job"},
-		{nil, []string{folder, "no.such.host.invalid"}, "host no.such.host.invalid has no IPv4 address"},
+		{nil, []string{folder, "no.such.host.invalid"}, "host 'no.such.host.invalid' has no IPv4 address"},
 		{[]string{"WASM=/nowhere.wasm"}, []string{folder, "127.0.0.2"}, "no plugin at /nowhere.wasm; run `make wasm`"},
 	} {
 		out, err := script(t, append(c.env, "SLURM_JOB_NODELIST="), c.args...)
@@ -295,7 +311,7 @@ func TestReadmeCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := strings.NewReplacer("make wasm", ":", "/tmp/llm", dir).Replace(strings.Join(envoytest.ShellBlocks(string(page)), "\n"))
+	commands := strings.NewReplacer("make wasm", ":", "/tmp/llm", dir+"/llm").Replace(strings.Join(envoytest.ShellBlocks(string(page)), "\n"))
 	out, err := envoytest.RunScript(t.Context(), root, commands, append(env, "ENVOY="+bin)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -303,7 +319,7 @@ func TestReadmeCommands(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^80 rollouts, 0 failed, 240 turns, \d+% of \d+ prompt tokens cached$`).MatchString(out) {
 		t.Errorf("no rollouts in\n%s", out)
 	}
-	lds, err := os.ReadFile(filepath.Join(dir, "lds.yaml"))
+	lds, err := os.ReadFile(filepath.Join(dir, "llm", "lds.yaml"))
 	if err != nil || strings.Count(string(lds), `"127.0.0.2:`) != 8 || strings.Count(string(lds), `"127.0.0.3:`) != 8 {
 		t.Errorf("want eight replicas on each of two hosts: %v\n%s", err, lds)
 	}

@@ -42,8 +42,8 @@ type exchange struct {
 	begun    bool      // the response's headers have gone to the client
 
 	record  record
-	refused *hostsim.LocalReply // before the plugin heard of it
-	idle    *time.Timer         // runs while the request is incomplete; nil without a bound
+	refused error       // why it is not admitted
+	idle    *time.Timer // runs while the request is incomplete; nil without a bound
 	stall   stallWatch
 }
 
@@ -243,17 +243,6 @@ func (x *exchange) fail(p part) (bool, hostsim.EndReason) {
 	return true, hostsim.EndUpstreamReset
 }
 
-// refuseEarly answers a request without the plugin.
-func (x *exchange) refuseEarly() hostsim.EndReason {
-	x.explain(errors.New(strings.TrimSpace(string(x.refused.Body))))
-	x.writeHeaders(x.refused.Headers)
-	if !x.write(x.refused.Body, false) {
-		return hostsim.EndClientGone
-	}
-	x.answered = true
-	return hostsim.EndNormal
-}
-
 // explain notes why no upstream has answered, and returns that.
 func (x *exchange) explain(why error) []byte {
 	x.record.Detail = strings.ReplaceAll(why.Error(), " ", "_")
@@ -325,6 +314,9 @@ func (x *exchange) close(reason hostsim.EndReason) {
 	}
 	x.cancel()
 	x.reading.Wait()
+	if limit := x.gateway.config.IdleTimeout; limit > 0 && x.r.ProtoMajor == 2 {
+		_ = x.out.SetWriteDeadline(time.Now().Add(limit)) // for what net/http still has of the answer
+	}
 	if x.refused == nil {
 		x.gateway.admitted.Add(-1)
 	}

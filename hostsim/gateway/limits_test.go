@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -187,6 +188,38 @@ func TestIdleDownload(t *testing.T) {
 			t.Errorf("the next request: %d", resp.StatusCode)
 		}
 	})
+}
+
+// So is one stream whose client never takes what an answer ends with, though the handler has long returned: an answer that
+// fits into net/http's buffer is sent after it.
+func TestIdleEndOfAnswer(t *testing.T) {
+	a := backend(t, "a", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "short") })
+	s := &setup{t: t, done: make(chan error, 1)}
+	s.serve(Config{Clusters: []Cluster{{Name: "llm", Hosts: []string{a}}}, IdleTimeout: 100 * time.Millisecond})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // bounds a failure
+	fmt.Fprint(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+
+		"\x00\x00\x06\x04\x00\x00\x00\x00\x00"+"\x00\x04\x00\x00\x00\x00"+ // SETTINGS: no room on any stream
+		"\x00\x00\x06\x01\x05\x00\x00\x00\x01"+"\x82\x86\x84\x41\x01x") // HEADERS: GET http / x, and its end
+	var got []byte // types of the frames of that stream
+	for header := make([]byte, 9); !bytes.HasSuffix(got, []byte{3}); {
+		if _, err := io.ReadFull(conn, header); err != nil {
+			t.Fatalf("%v after frames %v, want a reset", err, got)
+		}
+		if _, err := io.CopyN(io.Discard, conn, int64(header[0])<<16|int64(header[1])<<8|int64(header[2])); err != nil {
+			t.Fatal(err)
+		}
+		if header[8] == 1 {
+			got = append(got, header[3])
+		}
+	}
+	if !bytes.Equal(got, []byte{1, 3}) {
+		t.Errorf("frames %v, want headers and a reset", got)
+	}
 }
 
 // Headers over the limit, and what is no HTTP, are refused before the plugin hears of them.

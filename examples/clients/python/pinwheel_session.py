@@ -12,7 +12,7 @@ import logging
 import uuid
 from contextlib import asynccontextmanager, contextmanager
 
-from openai import AsyncOpenAI, OpenAI, OpenAIError
+from openai import AsyncOpenAI, OpenAI
 
 HEADER = "X-Session-ID"
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ def session(client: OpenAI, session_id: str | None = None):
     finally:
         try:
             llm.with_options(timeout=5).post(_finish(llm), cast_to=object)
-        except OpenAIError as error:
+        except Exception as error:
             _unreleased(llm, error)
 
 
@@ -43,7 +43,7 @@ async def async_session(client: AsyncOpenAI, session_id: str | None = None):
     finally:
         try:
             await llm.with_options(timeout=5).post(_finish(llm), cast_to=object)
-        except OpenAIError as error:
+        except Exception as error:
             _unreleased(llm, error)
 
 
@@ -54,4 +54,4 @@ def _finish(llm):
 
 def _unreleased(llm, error):
     # Not raised: it would hide what ended the block, and the session ends by itself after session.idle_timeout.
-    log.warning("session %s is not released: %s", llm.default_headers[HEADER], error)
+    log.warning("session %r is not released: %s", llm.default_headers[HEADER], error)

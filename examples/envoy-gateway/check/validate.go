@@ -1,14 +1,15 @@
 // Package check validates Envoy Gateway configuration the way an API server does
-// when it is applied, without one: by the Go types of the APIs, by the schemas
-// and CEL rules of the CRDs that Envoy Gateway's own chart installs, and, for the
-// plugin's configuration inside, by Pinwheel's schema.
+// when it is applied, without one: by the Go types of the APIs, and by the schemas
+// and CEL rules of the CRDs that Envoy Gateway's own chart installs. The plugin's
+// configuration inside may be any JSON there; build/apis checks that.
 package check
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
+	"strings"
 	"sync"
 
 	egv1a1 "github.com/envoyproxy/gateway/api/v1alpha1"
@@ -96,10 +97,7 @@ func (a *apis) problems(d document) []problem {
 	if err != nil {
 		return []problem{{"", err.Error()}}
 	}
-	if found := schema.problems(object); len(found) > 0 {
-		return found
-	}
-	return d.plugin()
+	return schema.problems(object)
 }
 
 // unfold takes apart what a strict decoder says, with the paths in quotes.
@@ -132,22 +130,34 @@ func quoted(err error) problem {
 	if runtime.IsNotRegisteredError(err) {
 		return problem{"kind", "neither Gateway API nor Envoy Gateway has it: " + text}
 	}
-	return problem{"", text}
+	return problem{"", strings.Join(strings.Fields(text), " ")} // a YAML parser's has several lines
 }
+
+// mark is what begins a document, alone on its line but for a comment, as kubectl wants it.
+var mark = regexp.MustCompile(`(?m)^---[ \t]*(#[^\n]*)?\r?\n`)
 
 // split parses the documents of a text; empty ones are left out.
 func split(text []byte) ([]document, error) {
 	var all []document
 	begin := 1
-	for _, part := range regexp.MustCompile(`(?m)^---[^\n]*\n`).Split(string(text), -1) {
-		var node yaml.Node
-		if err := yaml.Unmarshal([]byte(part), &node); err != nil {
+	for _, part := range mark.Split(string(text), -1) {
+		var node, more yaml.Node
+		decoder := yaml.NewDecoder(strings.NewReader(part))
+		err := decoder.Decode(&node)
+		if err == nil {
+			if next := decoder.Decode(&more); next == nil {
+				err = errors.New("another one follows that does not begin with --- on a line of its own")
+			} else if !errors.Is(next, io.EOF) {
+				err = next
+			}
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("in the document of line %d: %w", begin, err)
 		}
 		if len(node.Content) > 0 {
 			all = append(all, document{text: []byte(part), root: node.Content[0], begin: begin})
 		}
-		begin += bytes.Count([]byte(part), []byte("\n")) + 1
+		begin += strings.Count(part, "\n") + 1
 	}
 	return all, nil
 }

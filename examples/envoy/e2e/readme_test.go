@@ -150,36 +150,6 @@ func died(t *testing.T, out string) {
 	}
 }
 
-// The front page's excerpt stands in the configuration, line by line.
-func TestFrontPageExcerpt(t *testing.T) {
-	root, err := envoytest.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := os.ReadFile(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	excerpt := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(string(page))
-	if len(excerpt) != 2 {
-		t.Fatal("README.md has no excerpt")
-	}
-	rest := string(config)
-	for line := range strings.Lines(excerpt[1]) {
-		line, _, _ = strings.Cut(line, "  #")
-		line = strings.TrimRight(line, " \n")
-		at := strings.Index(rest, line)
-		if at < 0 {
-			t.Fatalf("envoy.yaml has no line %q after the lines before it", line)
-		}
-		rest = rest[at+len(line):]
-	}
-}
-
 // The line that the page about carriers quotes is in the configuration it names.
 func TestReadmeExcerpt(t *testing.T) {
 	page, err := os.ReadFile("../README.md")

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/gateway"
@@ -44,6 +46,7 @@ type accessLog struct {
 	out    io.Writer
 	file   *os.File // out, if it is ours
 	failed bool     // the last write
+	torn   bool     // the last line, which has begun and not ended
 }
 
 // openAccessLog opens a file to append to, or takes stdout for -.
@@ -70,7 +73,7 @@ func (l *accessLog) reopen() error {
 	if l.file != nil {
 		_ = l.file.Close() // each line was written by then
 	}
-	l.file, l.out, l.failed = file, file, false
+	l.file, l.out, l.failed, l.torn = file, file, false, false
 	return nil
 }
 
@@ -91,11 +94,35 @@ func (l *accessLog) write(a *gateway.Access) {
 	if err != nil {
 		return // nothing here can fail
 	}
+	text = append(visible(text), '\n')
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err = l.out.Write(append(text, '\n'))
+	if l.torn {
+		text = append([]byte{'\n'}, text...) // the rest of a torn line is no part of this one
+	}
+	n, err := l.out.Write(text)
 	if err != nil && !l.failed {
 		fmt.Fprintf(l.errs, "hostsim: --access-log: %v: lines are lost until it can be written again\n", err)
 	}
 	l.failed = err != nil
+	if n > 0 {
+		l.torn = n < len(text)
+	}
+}
+
+// visible escapes those control characters that JSON lets stand, DEL and C1 (U+0080 to U+009F), some of which steer
+// terminals. The text is valid UTF-8.
+func visible(line []byte) []byte {
+	if !slices.ContainsFunc(line, func(b byte) bool { return b == 0x7f || b == 0xc2 }) { // C1 begins with the latter
+		return line
+	}
+	out := make([]byte, 0, len(line)+16)
+	for _, r := range string(line) {
+		if r >= 0x7f && r < 0xa0 {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }

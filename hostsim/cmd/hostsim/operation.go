@@ -83,9 +83,12 @@ func (f *operationFlags) open(stdout, stderr io.Writer) (o *operation, err error
 		if address[0] == ':' {
 			address = "127.0.0.1" + address
 		}
-		o.ln, err = listen("--page", address)
+		if o.ln, err = listen("--page", address); err != nil {
+			o.close()
+			return nil, err
+		}
 	}
-	return o, err
+	return o, nil
 }
 
 // attach completes a gateway's configuration. The gateway itself and its address come later, by serve.
@@ -102,7 +105,7 @@ func (o *operation) attach(c *gateway.Config, address string, upstreams func() [
 			p.Metrics = host.Metrics
 		}
 		if sim != nil {
-			p.CacheHit = sim.cacheHit
+			p.PromptTokens = sim.promptTokens
 		}
 		o.page = livepage.New(p)
 		c.OnHeaders = o.page.Headers
@@ -122,9 +125,15 @@ func (o *operation) serve(ctx context.Context) {
 	if o.page == nil {
 		return
 	}
-	server := &http.Server{Handler: o.page, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	server := pageServer(o.page, 10*time.Second)
 	context.AfterFunc(ctx, func() { o.page.Close(); _ = server.Close() })
 	go func() { _ = server.Serve(o.ln) }() // ends by ctx
+}
+
+// pageServer serves the page. A client has the patience for its request, body included, and to take an answer; an update of
+// the page has a time of its own.
+func pageServer(page *livepage.Page, patience time.Duration) *http.Server {
+	return &http.Server{Handler: page, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
 func (o *operation) close() {

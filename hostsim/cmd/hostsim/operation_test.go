@@ -4,8 +4,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,7 +17,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/pinwheel-proxy/pinwheel/hostsim/gateway"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/livepage"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
 )
 
@@ -89,20 +92,6 @@ func (o *operated) hangup() string {
 	return line(o.t, o.stderr, "reloaded")
 }
 
-func accessLines(t *testing.T, text string) (lines []accessLine) {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	for d.More() {
-		var l accessLine
-		if err := d.Decode(&l); err != nil {
-			t.Fatalf("%v in %s", err, text)
-		}
-		lines = append(lines, l)
-	}
-	return lines
-}
-
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -110,92 +99,6 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// Each request is a line, without the session's own name; SIGHUP goes on in a new file.
-func TestAccessLogAndRotation(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "access.jsonl")
-	o := operate(t, "--sim-replicas", "2", "--wasm", shipped, "--access-log", path)
-	chat(t, o.url, "X-Session-ID", "alice@example.com")
-	chat(t, o.url, "X-Session-ID", "alice@example.com")
-	resp, err := http.Post(o.url+"/finish_session?session_id=alice@example.com", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
-	chat(t, o.url) // into the old file: nobody has said anything
-	if got := o.hangup(); !strings.HasPrefix(got, "hostsim: reloaded, access log opened again, ") {
-		t.Errorf("says %q", got)
-	}
-	chat(t, o.url, "X-Session-ID", "bob")
-	if err := o.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.cmd.Wait(); err != nil { // by then the last line is written
-		t.Fatal(err)
-	}
-	old := readFile(t, path+".1")
-	if strings.Contains(old, "alice") {
-		t.Errorf("the log names a session: %s", old)
-	}
-	lines := append(accessLines(t, old), accessLines(t, readFile(t, path))...)
-	if len(lines) != 5 {
-		t.Fatalf("%d lines: %+v", len(lines), lines)
-	}
-	for i, l := range lines {
-		if l.Method != "POST" || l.Status != 200 || l.Cluster != simCluster || l.DurationMS <= 0 || l.End != "" || !strings.HasSuffix(l.Time, "Z") {
-			t.Errorf("%+v", l)
-		}
-		want := []string{"placed", "pinned", "", "keyless", "placed"}[i]
-		if l.Reason != want || (l.Session == "") != (want == "" || want == "keyless") || (l.Upstream == "") != (want == "") {
-			t.Errorf("%+v, want %q", l, want)
-		}
-	}
-	if lines[0].Session != lines[1].Session || lines[0].Session == lines[4].Session || lines[0].Upstream != lines[1].Upstream {
-		t.Errorf("%+v", lines)
-	}
-	if release := lines[2]; release.Path != "/finish_session" || release.Detail != "local_reply" {
-		t.Errorf("%+v", release)
-	}
-}
-
-// On standard output there are access lines only.
-func TestAccessLogOnStandardOutput(t *testing.T) {
-	o := operate(t, "--sim-replicas", "1", "--access-log", "-")
-	chat(t, o.url)
-	if got := accessLines(t, line(t, o.stdout, "{")); len(got) != 1 || got[0].Path != "/v1/chat/completions" {
-		t.Errorf("%+v", got)
-	}
-}
-
-// A file that cannot be opened anew leaves the old one in use, one at the start ends serve.
-func TestAccessLogThatCannotBeOpened(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "logs")
-	path := filepath.Join(dir, "access.jsonl")
-	code, _, stderr := command("serve", "--sim-replicas", "1", "--listen", "127.0.0.1:0", "--access-log", path)
-	if code != exitFailed || !strings.Contains(stderr, "--access-log: open "+path) {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	var out, errs bytes.Buffer
-	l, err := openAccessLog(path, newSessionNames(nil), "", &out, &errs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	if got := reload(t.Context(), nil, nil, l); !strings.HasPrefix(got, "hostsim: not reloaded: --access-log: ") {
-		t.Errorf("says %q", got)
-	}
-	if _, err := l.out.Write([]byte("x")); err != nil {
-		t.Errorf("the old file: %v", err)
-	}
 }
 
 // SIGHUP puts a new configuration in force while sessions keep their replicas; a bad one changes nothing.
@@ -250,6 +153,44 @@ func TestReload(t *testing.T) {
 	for session, home := range homes {
 		if resp, _ := chat(t, o.url, "X-Session-ID", session); resp.Header.Get(replica.ReplicaHeader) != home {
 			t.Errorf("%s went to %s, it was on %s", session, resp.Header.Get(replica.ReplicaHeader), home)
+		}
+	}
+}
+
+// traps is a module whose _initialize is the instruction unreachable, and that has no more than every plugin must have.
+const traps = "0061736d0100000001110460000060017f017f60027f7f00600000030504000102030503010001075505066d656d6f727902001770726f78795f6162695f" +
+	"76657273696f6e5f305f325f310000066d616c6c6f6300011770726f78795f6f6e5f636f6e746578745f63726561746500020b5f696e697469616c697a65" +
+	"00030a110402000b05004180080b02000b0300000b"
+
+// A module that cannot be used is told in one line, and the old one goes on.
+func TestReloadOfABadModule(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "plugin.wasm")
+	write := func(wasm []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, wasm, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good, trapping := []byte(readFile(t, shipped)), make([]byte, len(traps)/2)
+	if _, err := hex.Decode(trapping, []byte(traps)); err != nil {
+		t.Fatal(err)
+	}
+	write(good)
+	o := operate(t, "--wasm", path, "--sim-replicas", "1", "--access-log", "-")
+	for want, wasm := range map[string][]byte{
+		"trapped in _initialize":           trapping,
+		"proxy_abi_version":                []byte("\x00asm\x01\x00\x00\x00"),
+		"is not a WebAssembly module":      []byte("<html>"),
+		"plugin.wasm is not a WebAssembly": nil,
+		"unexpected EOF":                   good[:len(good)/2],
+	} {
+		write(wasm)
+		got := o.hangup()
+		if !strings.HasPrefix(got, "hostsim: not reloaded: ") || !strings.Contains(got, want) || !strings.HasSuffix(got, "; what was in force stays\n") || strings.Count(got, "hostsim: ") != 1 {
+			t.Errorf("%s: says %q", want, got)
+		}
+		if resp, _ := chat(t, o.url, "X-Session-ID", "s1"); resp.Header.Get("x-pinwheel-reason") == "" {
+			t.Errorf("%s: the plugin is gone", want)
 		}
 	}
 }
@@ -334,6 +275,48 @@ func TestServeTellsTheBaseURL(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("%s/models answers %d", base[1], resp.StatusCode)
+	}
+}
+
+// Who sends a request by drops, or takes no answer, is cut; a viewer is not.
+func TestPageCutsWhoStalls(t *testing.T) {
+	page := livepage.New(livepage.Config{Upstreams: func() []gateway.Upstream { return nil }, Every: time.Millisecond})
+	server := pageServer(page, 20*time.Millisecond)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.Serve(ln)
+	t.Cleanup(func() { page.Close(); server.Close() })
+	viewer, err := http.Get("http://" + ln.Addr().String() + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer viewer.Body.Close()
+	updates := bufio.NewReader(viewer.Body)
+	line(t, updates, "data: ")
+	const get = "GET / HTTP/1.1\r\nHost: localhost\r\n"
+	for name, send := range map[string]string{"headers": get, "body": "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1", "answers": get + "\r\n"} {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // bounds a failure
+		_, err = io.WriteString(conn, send)
+		if name == "answers" {
+			for err == nil { // never read
+				_, err = io.WriteString(conn, send)
+			}
+		} else {
+			_, err = io.Copy(io.Discard, conn)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: not cut", name)
+		}
+	}
+	for range 2 { // at most one of them is old
+		line(t, updates, "data: ")
 	}
 }
 

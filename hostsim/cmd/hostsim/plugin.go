@@ -92,7 +92,7 @@ func startPlugin(ctx context.Context, c hostsim.Config, level hostsim.LogLevel, 
 // printable keeps a plugin's bytes from steering the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' || r == 0x7f {
+		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
 			return '?'
 		}
 		return r

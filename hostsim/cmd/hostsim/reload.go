@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
@@ -103,7 +104,8 @@ func reload(ctx context.Context, p *pluginFiles, host *hostsim.Host, log *access
 	case errors.Is(err, hostsim.ErrRefused):
 		return "hostsim: not reloaded: the plugin refused the configuration; if it gave a reason, it stands above; the old one stays in force"
 	case err != nil:
-		return fmt.Sprintf("hostsim: not reloaded: %v; what was in force stays", err)
+		line, _, _ := strings.Cut(err.Error(), "\n") // of a trap, the stack stands above
+		return fmt.Sprintf("hostsim: not reloaded: %s; what was in force stays", strings.TrimPrefix(line, "hostsim: "))
 	case changed:
 		return done + ", plugin and configuration as the files have them now"
 	}
