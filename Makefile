@@ -101,6 +101,9 @@ browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes 
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)
 	$(GO) test -tags systemd -count=1 ./examples/embedded
 
+docker: ## the images of examples/docker, and the page's walk (a Docker daemon with Compose)
+	$(GO) test -tags docker -timeout 30m -count=1 -run Docker ./examples/docker
+
 envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, without a cluster: 5.5 minutes of a core to build, two to run
 	@$(GO) run ./build/envoy >/dev/null
 	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
@@ -117,6 +120,7 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	$(GO) vet -tags coraza ./examples/coraza
 	$(GO) vet -tags vllm ./examples/vllm
 	$(GO) vet -tags systemd ./examples/embedded
+	$(GO) vet -tags docker ./examples/docker
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
 	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done
 	$(GO) vet -tags rust ./$(OTHER)/...

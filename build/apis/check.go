@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// elsewhere are documents that somebody else checks.
+// elsewhere are documents that somebody else checks, but for Pinwheel's configuration in them.
 var elsewhere = []struct {
 	// files is how the path of the file begins; group is that of a Kubernetes object's apiVersion, or "" for what is no
 	// Kubernetes object; key is a top-level key of the latter.
@@ -54,7 +54,7 @@ func Check(root string, d Document) []Problem {
 			if _, err := os.Stat(filepath.Join(root, e.by)); err != nil {
 				return []Problem{d.problem(d.Root, "to be checked by %s, which is not there", e.by)}
 			}
-			return nil
+			return d.extensionPolicies()
 		}
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -81,18 +82,26 @@ func (d Document) customResource(apiVersion, resource string) []Problem {
 	if err != nil {
 		return []Problem{d.problem(d.Root, "%v", err)}
 	}
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	return d.fits(d.Root, string(text), schema, resource)
+}
+
+// fits holds what stands at a node, with its JSON as text, to a schema. Problems begin with what it is.
+func (d Document) fits(n *yaml.Node, text string, schema *jsonschema.Schema, what string) (problems []Problem) {
+	instance, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return []Problem{d.problem(d.Root, "%v", err)}
+		return []Problem{d.problem(n, "%s: %v", what, err)}
 	}
 	wrong, ok := schema.Validate(instance).(*jsonschema.ValidationError)
 	if !ok {
 		return nil
 	}
-	var problems []Problem
 	printer := message.NewPrinter(language.English)
 	for _, leaf := range leaves(wrong) {
-		problems = append(problems, d.problem(locate(d.Root, leaf.InstanceLocation), "%s: %s: %s", resource,
+		at := leaf.InstanceLocation
+		if extra, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
+			at = append(slices.Clone(at), extra.Properties[0])
+		}
+		problems = append(problems, d.problem(locate(n, at), "%s: %s: %s", what,
 			strings.Join(leaf.InstanceLocation, "."), leaf.ErrorKind.LocalizedString(printer)))
 	}
 	return problems

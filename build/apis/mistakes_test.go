@@ -10,6 +10,7 @@ import (
 // A mistake in each layer is found, on its line.
 func TestMistakes(t *testing.T) {
 	const envoy, istio, llm = "examples/envoy/envoy.yaml", "examples/istio/pinwheel.yaml", "examples/istio/llm.yaml"
+	const envoyGateway = "examples/envoy-gateway/pinwheel.yaml"
 	for _, c := range []struct {
 		name, file string
 		// from, which is there once or more, becomes to; the problem is on the line of `to`, or on an earlier one that
@@ -24,14 +25,14 @@ func TestMistakes(t *testing.T) {
 		{"a value out of range", envoy, "port_value: 9901", "port_value: 99010", "", "PortValue"},
 		{"a constraint of a typed configuration", envoy, "override_host_sources: [{header: x-gateway-destination-endpoint}]",
 			"override_host_sources: []", `"@type"`, "OverrideHostSources"},
-		{"a key of Pinwheel's", envoy, `"policy":`, `"polcy":`, "value: |", "policy"},
+		{"a key of Pinwheel's", envoy, `"policy":`, `"polcy":`, "value: |", "polcy"},
 		{"a key twice", envoy, "connect_timeout: 1s", "connect_timeout: 1s\n    connect_timeout: 2s", "", "connect_timeout"},
 		{"no YAML", envoy, "admin: {address:", "admin: [address:", "", ""},
 
 		{"a field that WasmPlugin does not have", istio, "failStrategy: FAIL_RELOAD", "failStrategi: FAIL_RELOAD", "", "failStrategi"},
 		{"a value that it does not have", istio, "phase: STATS", "phase: LAST", "", "LAST"},
 		{"a digest of the wrong length", istio, `sha256: "0`, `sha256: "`, "", "sha256"},
-		{"a key of Pinwheel's in pluginConfig", istio, "admin_cluster:", "admin_clustr:", "policy:", "admin_clustr"},
+		{"a key of Pinwheel's in pluginConfig", istio, "admin_cluster:", "admin_clustr:", "", "admin_clustr"},
 		{"a field that EnvoyFilter does not have", istio, "applyTo: VIRTUAL_HOST", "applysTo: VIRTUAL_HOST", "", "applysTo"},
 		{"a field by the name that only its .proto file has", istio, "applyTo: VIRTUAL_HOST", "apply_to: VIRTUAL_HOST", "", "'apply_to' not allowed"},
 		{"a field of Envoy's in a patch", istio, "include_attempt_count_in_response:", "include_attempts_in_response:", "", "include_attempts_in_response"},
@@ -43,6 +44,9 @@ func TestMistakes(t *testing.T) {
 		{"a field that Gateway does not have", llm, "gatewayClassName:", "gatewayClass:", "", "gatewayClass"},
 		{"a value that its schema does not have", llm, "namespaces: {from: Same}", "namespaces: {from: Some}", "", "from"},
 		{"a field that Service does not have", llm, "targetPort:", "targetsPort:", "", "targetsPort"},
+		{"a key of Pinwheel's in an EnvoyExtensionPolicy", envoyGateway, "debug_headers: true", "debug_header: true", "", "debug_header"},
+		{"a value of such a key", envoyGateway, "admin_cluster: prometheus_stats", "admin_cluster: 7", "", "discovery.admin_cluster"},
+		{"none of it", envoyGateway, "    config:\n", "    configs:\n", "- name: pinwheel", "without config"},
 		{"a kind that nobody checks", llm, "kind: Namespace", "kind: Nameplace", "", "nobody checks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

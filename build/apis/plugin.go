@@ -1,12 +1,11 @@
 package apis
 
 import (
-	"bytes"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	wasm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/wasm/v3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -18,36 +17,23 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/plugin"
 )
 
-// schemaFile is from this folder.
-var schemaFile = filepath.Join("..", "..", "plugin", "config.schema.json")
+// pluginSchema is Pinwheel's for editors.
+var pluginSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	return jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "plugin", "config.schema.json"))
+})
 
-// configuration checks a text that Pinwheel would be given: by its own parser, and by the schema for editors.
+// configuration checks a text that Pinwheel would be given: by the schema for editors, and by its own parser. It stands at
+// the node, as YAML or as a text.
 func (d Document) configuration(n *yaml.Node, text string) []Problem {
+	schema, err := pluginSchema()
+	if err != nil {
+		return []Problem{d.problem(n, "%v", err)}
+	}
+	if problems := d.fits(n, text, schema, "plugin/config.schema.json"); problems != nil {
+		return problems
+	}
 	if _, err := plugin.ParseConfig([]byte(text)); err != nil {
 		return []Problem{d.problem(n, "Pinwheel refuses its configuration: %v", err)}
-	}
-	schema, err := os.ReadFile(schemaFile)
-	if err != nil {
-		return []Problem{d.problem(n, "%v", err)}
-	}
-	resource, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return []Problem{d.problem(n, "%v", err)}
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("config.schema.json", resource); err != nil {
-		return []Problem{d.problem(n, "%v", err)}
-	}
-	compiled, err := c.Compile("config.schema.json")
-	if err != nil {
-		return []Problem{d.problem(n, "%v", err)}
-	}
-	instance, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err == nil {
-		err = compiled.Validate(instance)
-	}
-	if err != nil {
-		return []Problem{d.problem(n, "plugin/config.schema.json: %v", err)}
 	}
 	return nil
 }
@@ -76,13 +62,33 @@ func (d Document) wasmPlugin(spec *yaml.Node, m *extensions.WasmPlugin) (problem
 	if !strings.Contains(path.Base(m.Url), "pinwheel") {
 		return problems
 	}
-	at := child(spec, "pluginConfig")
+	return append(problems, d.mapping(spec, "pluginConfig")...)
+}
+
+// extensionPolicies checks the configuration of Pinwheel in an EnvoyExtensionPolicy. What else there is in the object, and in
+// others, is for those who check Envoy Gateway's.
+func (d Document) extensionPolicies() (problems []Problem) {
+	plugins := child(child(d.Root, "spec"), "wasm")
+	if value(d.Root, "kind") != "EnvoyExtensionPolicy" || plugins == nil {
+		return nil
+	}
+	for _, p := range plugins.Content {
+		if value(p, "name") == "pinwheel" {
+			problems = append(problems, d.mapping(p, "config")...)
+		}
+	}
+	return problems
+}
+
+// mapping checks a configuration of Pinwheel that is YAML, under a key of a node.
+func (d Document) mapping(n *yaml.Node, key string) []Problem {
+	at := child(n, key)
 	if at == nil {
-		return append(problems, d.problem(spec, "Pinwheel without pluginConfig"))
+		return []Problem{d.problem(n, "Pinwheel without %s", key)}
 	}
 	text, err := toJSON(at)
 	if err != nil {
-		return append(problems, d.problem(at, "%v", err))
+		return []Problem{d.problem(at, "%v", err)}
 	}
-	return append(problems, d.configuration(at, string(bytes.TrimSpace(text)))...)
+	return d.configuration(at, strings.TrimSpace(string(text)))
 }

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,10 +174,10 @@ func TestPageFollowsTraffic(t *testing.T) {
 			t.Errorf("%s is shown as %q", r, got)
 		}
 	}
-	for _, session := range []string{"ada", "noor", "kofi", "ada"} {
+	for _, session := range []string{"planner", "coder", "critic", "planner"} {
 		turn(t, s, session)
 	}
-	wait(t, tab, `[...document.querySelectorAll("#decisions tbody tr")].map(r => r.cells[1].innerText + " " + r.cells[2].innerText).join() === "ada pinned,kofi placed,noor placed,ada placed"`)
+	wait(t, tab, `[...document.querySelectorAll("#decisions tbody tr")].map(r => r.cells[1].innerText + " " + r.cells[2].innerText).join() === "planner pinned,critic placed,coder placed,planner placed"`)
 	wait(t, tab, `document.getElementById("open").innerText === "3"`)
 	for _, r := range s.replicas {
 		wait(t, tab, row(r, 1)+` === "1"`)
@@ -189,8 +190,10 @@ func TestPageFollowsTraffic(t *testing.T) {
 	if got := text(t, tab, `[...document.querySelectorAll("#reasons tbody tr")].map(r => r.innerText.replace(/\s+/g, " ").trim()).sort().join()`); got != "pinned 1,placed 3" {
 		t.Errorf("reasons: %q", got)
 	}
+	// Of four prompts, nearly all of one was cached: a mean of the replicas' shares would be 16%.
+	wait(t, tab, `parseInt(document.getElementById("hit").innerText) > 20`)
 	// A release shows as the open session that is gone.
-	release(t.Context(), "http://"+s.listen, "ada")
+	release(t.Context(), "http://"+s.listen, "planner")
 	wait(t, tab, `document.getElementById("open").innerText === "2"`)
 	quiet(t, tab, s)
 }
@@ -281,6 +284,55 @@ func TestPageReconnects(t *testing.T) {
 			t.Errorf("the page says %q", said)
 		}
 	}
+}
+
+// A link that died without a word, as one through a tunnel may, is noticed and made anew.
+func TestPageNoticesSilence(t *testing.T) {
+	s := startServe(t, "--sim-replicas", "1", "--page-session-ids")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	var dead atomic.Bool
+	page := s.page
+	s.page = ln.Addr().String()
+	go func() {
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", page)
+			if err != nil {
+				client.Close()
+				return
+			}
+			t.Cleanup(func() { client.Close(); server.Close() })
+			mute := !dead.Load()
+			go io.Copy(server, client)
+			go func() {
+				for piece := make([]byte, 32<<10); ; {
+					n, err := server.Read(piece)
+					if err != nil {
+						return
+					}
+					if mute && dead.Load() {
+						continue // neither news nor an end
+					}
+					if _, err := client.Write(piece[:n]); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	tab := open(t, s)
+	dead.Store(true)
+	wait(t, tab, `document.getElementById("link").dataset.link === "off"`)
+	turn(t, s, "after")
+	wait(t, tab, `document.getElementById("link").dataset.link === "on" && document.querySelector("#decisions tbody tr")?.cells[1].innerText === "after"`)
+	quiet(t, tab, s)
 }
 
 // With -update: the picture for the documentation. Without: that there is one, of the size that it is made with.

@@ -119,8 +119,8 @@ func each(from layout.Path, visit func(tag string, digest v1.Hash, img v1.Image)
 	return nil
 }
 
-// packLayout makes one file of a layout, the same bytes for the same layout.
-func packLayout(folder, file string) error {
+// packLayout makes a tar of a layout, the same bytes for the same layout.
+func packLayout(folder string) ([]byte, error) {
 	var files []image.File
 	err := filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -132,13 +132,9 @@ func packLayout(folder, file string) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	packed, err := image.Tar(files...)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, packed, 0o644)
+	return image.Tar(files...)
 }
 
 // openLayout opens a layout that is a folder or a tar; the caller calls done.
@@ -155,7 +151,7 @@ func openLayout(name string) (from layout.Path, done func(), err error) {
 		done = func() { _ = os.RemoveAll(folder) }
 		if err := unpack(name, folder); err != nil {
 			done()
-			return "", nil, fmt.Errorf("%s: %w", name, err)
+			return "", nil, fmt.Errorf("%s is not an OCI layout in a tar: %w; write one with: make oci", name, err)
 		}
 	}
 	if from, err = layout.FromPath(folder); err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -50,7 +51,9 @@ func run(args []string, out io.Writer) error {
 	flags.SetOutput(io.Discard)
 	version := flags.String("version", "dev", "")
 	sha256 := flags.String("sha256", "", "")
-	if err := flags.Parse(args[1:]); err != nil {
+	if err := flags.Parse(args[1:]); errors.Is(err, flag.ErrHelp) {
+		return errUsage
+	} else if err != nil {
 		return fmt.Errorf("%w\n%w", err, errUsage)
 	}
 	created, err := epoch(os.Getenv("SOURCE_DATE_EPOCH"))
@@ -90,10 +93,15 @@ func epoch(text string) (time.Time, error) {
 // withLogin takes users and passwords from where docker login puts them, credential helpers included.
 func withLogin() remote.Option { return remote.WithAuthFromKeychain(authn.DefaultKeychain) }
 
-// checkImage pulls an image as the gateways do.
+// checkImage pulls an image as the gateways do; the reference may be a WasmPlugin's url.
 func checkImage(reference, sha256 string, out io.Writer) error {
-	wasm, manifest, err := pull.Module(reference, sha256, withLogin())
-	if err != nil {
+	if strings.HasPrefix(sha256, "sha256:") {
+		return fmt.Errorf("--sha256 %s: want the 64 digits without sha256:, as the gateways' resources do", sha256)
+	}
+	wasm, manifest, err := pull.Module(strings.TrimPrefix(reference, "oci://"), sha256, withLogin())
+	if errors.Is(err, pull.ErrUnreachable) {
+		return fmt.Errorf("%s: %w", reference, err)
+	} else if err != nil {
 		return fmt.Errorf("%s: Istio and Envoy Gateway refuse it: %w", reference, err)
 	}
 	fmt.Fprintf(out, "%s: Istio and Envoy Gateway take it\nmanifest sha256:%s\nmodule   sha256:%s, %d bytes\n", reference, manifest, sum(wasm), len(wasm))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 
 	"github.com/pinwheel-proxy/pinwheel/build/ship/image"
 )
@@ -127,22 +128,17 @@ func (r *releasing) images(out io.Writer) error {
 	if err := writeLayout(filepath.Join(r.folder, wasmFile), folder, r.about, io.MultiWriter(&table, out)); err != nil {
 		return err
 	}
-	packed := filepath.Join(r.folder, layoutFile)
-	if err := packLayout(folder, packed); err != nil {
-		return err
-	}
-	content, err := os.ReadFile(packed)
+	packed, err := packLayout(folder)
 	if err != nil {
 		return err
 	}
-	if err := r.write(layoutFile, content); err != nil {
+	if err := r.write(layoutFile, packed); err != nil {
 		return err
 	}
-	from, done, err := openLayout(packed)
+	from, err := layout.FromPath(folder)
 	if err != nil {
 		return err
 	}
-	defer done()
 	err = each(from, func(tag string, digest v1.Hash, _ v1.Image) error {
 		r.subjects = append(r.subjects, subject{"pinwheel:" + tag, map[string]string{"sha256": digest.Hex}})
 		return nil

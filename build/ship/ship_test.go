@@ -86,7 +86,11 @@ func TestPublishedImageIsPulledBack(t *testing.T) {
 		t.Errorf("written twice:\n%s%s", table, again)
 	}
 	file := filepath.Join(t.TempDir(), "oci.tar")
-	if err := packLayout(folder, file); err != nil {
+	packed, err := packLayout(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, packed, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	pushed := ship(t, "push", file, repository)
@@ -98,7 +102,7 @@ func TestPublishedImageIsPulledBack(t *testing.T) {
 	}
 	_, after, _ := strings.Cut(pushed, "sha256: ")
 	digest := after[:64]
-	for _, reference := range []string{repository + ":v1.2.3", repository + "@sha256:" + digest} {
+	for _, reference := range []string{repository + ":v1.2.3", "oci://" + repository + ":v1.2.3", repository + "@sha256:" + digest} {
 		said := ship(t, "check", "--sha256", digest, reference)
 		if !strings.Contains(said, "module   sha256:"+sum(wasm)) || !strings.Contains(said, "manifest sha256:"+digest) {
 			t.Errorf("%s: %s", reference, said)
@@ -106,13 +110,15 @@ func TestPublishedImageIsPulledBack(t *testing.T) {
 	}
 	refused(t, "another manifest digest", "check", "--sha256", sum(wasm), repository+":v1.2.3")
 	refused(t, "application/wasm, wanted is", "check", repository+":v1.2.3-wasm")
-	refused(t, "no image there", "check", repository+":v9.9.9")
+	refused(t, ":v9.9.9: no image there", "check", repository+":v9.9.9")
+	refused(t, "without sha256:", "check", "--sha256", "sha256:"+digest, repository+":v1.2.3")
 
 	ship(t, "layout", "--version", "1.2.3", "testdata/other.wasm", folder)
 	refused(t, "a version is pushed once", "push", folder, repository)
 	refused(t, "names no repository", "push", folder, repository+":v1.2.3")
 	refused(t, "make oci", "push", filepath.Join(folder, "nothing"), repository)
 	refused(t, "not an OCI layout", "push", t.TempDir(), repository)
+	refused(t, "make oci", "push", shipped, repository)
 }
 
 func TestCommandLine(t *testing.T) {

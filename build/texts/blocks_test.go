@@ -11,7 +11,7 @@ import (
 // held names, for each page, the tests that run or check its fenced blocks, by their language. What a page shows without
 // a test is under unheld, with the reason.
 var held = map[string]map[string]string{
-	"README.md":                       {"yaml": "TestFrontPageExcerpt", "text": "TestDemo"},
+	"README.md":                       {"yaml": "TestExcerpts", "text": "TestDemo", "indented": "TestFrontPageCommands"},
 	"docs/configuration.md":           {"json": "TestPagesShowWhatIsParsed"},
 	"docs/embedded-gateway.md":        {"sh": "TestPage", "text": "TestPage", "jsonl": "TestPage"},
 	"docs/hostsim-races.md":           {"go": "TestReadmesShowTests"},
@@ -24,7 +24,7 @@ var held = map[string]map[string]string{
 	"examples/clients/README.md":      {"sh": "TestReadmeCommands", "text": "TestReadmeCommands", "python": "TestReadmeExcerpts", "js": "TestReadmeExcerpts", "yaml": "TestReadmeExcerpts"},
 	"examples/coraza/README.md":       {"sh": "TestReadmeInspects", "text": "TestReadmeInspects"},
 	"examples/envoy/README.md":        {"sh": "TestReadmeCommands", "text": "TestReadmeCommands", "json": "TestPagesShowWhatIsParsed", "yaml": "TestReadmeExcerpt"},
-	"examples/istio/README.md":        {"yaml": "TestExcerpts"},
+	"examples/istio/README.md":        {"yaml": "TestRepository"},
 	"examples/other-plugin/README.md": {"sh": "TestReadme", "text": "TestReadme", "go": "TestReadmesShowTests"},
 	"examples/quickstart/README.md":   {"sh": "TestReadme", "text": "TestReadme"},
 	"examples/slurm/README.md":        {"sh": "TestReadmeCommands", "bash": "TestLaunchRouter"},
@@ -40,9 +40,12 @@ var unheld = map[string]string{
 	"figure":  "a drawing",
 }
 
-var block = regexp.MustCompile("(?ms)^ *```(.*?)\n.*?^ *```$")
+var (
+	block    = regexp.MustCompile("(?ms)^ *```(.*?)\n.*?^ *```$")
+	indented = regexp.MustCompile(`(?m)^\n {4}\S`)
+)
 
-// Each fenced block of each page is run or checked by a test that reads the page.
+// Each block of each page, fenced or indented, is run or checked by a test that reads the page.
 func TestBlocksAreHeld(t *testing.T) {
 	tests := map[string][]string{} // the folders of each test, and their test code
 	code := map[string]string{}
@@ -60,8 +63,14 @@ func TestBlocksAreHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		page = filepath.ToSlash(page)
+		var languages []string
 		for _, m := range block.FindAllStringSubmatch(read(t, file), -1) {
-			language := m[1]
+			languages = append(languages, m[1])
+		}
+		if indented.MatchString(block.ReplaceAllString(read(t, file), "")) {
+			languages = append(languages, "indented")
+		}
+		for _, language := range languages {
 			name := held[page][language]
 			seen[page+" "+language] = true
 			switch {

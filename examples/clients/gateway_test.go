@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,7 @@ type model struct {
 	addr string
 	http *http.Server
 	held atomic.Bool // answers stay away until their client is gone
+	mute atomic.Bool // answers do not tell how much of the prompt was cached, as vLLM's by default
 
 	mu    sync.Mutex
 	turns map[string]int
@@ -90,8 +92,21 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.last = r.Header.Clone()
 		m.mu.Unlock()
 	}
+	if m.mute.Load() {
+		w = untold{w}
+	}
 	m.Server.ServeHTTP(w, r)
 }
+
+// untold takes the key out of answers; the replica writes a whole object or event at a time.
+type untold struct{ http.ResponseWriter }
+
+func (w untold) Write(b []byte) (int, error) {
+	_, err := w.ResponseWriter.Write(regexp.MustCompile(`"prompt_tokens_details":\{[^}]*\}`).ReplaceAll(b, []byte(`"prompt_tokens_details":null`)))
+	return len(b), err
+}
+
+func (w untold) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func freePort(t *testing.T) string {
 	t.Helper()

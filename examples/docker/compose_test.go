@@ -3,12 +3,9 @@ package docker
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
 // project is what the Compose file means, in part.
@@ -97,28 +94,5 @@ func TestConfiguration(t *testing.T) {
 	}
 	if len(differ) != 6 {
 		t.Errorf("%d lines differ, want six:\n%s", len(differ), text)
-	}
-}
-
-// With a Docker daemon: both images are built, and the page's walk is run. Without one the other tests are all that is known
-// of them.
-func TestDocker(t *testing.T) {
-	commands := envoytest.Blocks(read(t, "README.md"), "console")
-	if len(commands) != 2 || !strings.Contains(commands[1], "docker build -f examples/docker/Dockerfile -t envoy-pinwheel .\n") {
-		t.Fatalf("the page's commands are %q", commands)
-	}
-	if exec.CommandContext(t.Context(), "docker", "compose", "ls").Run() != nil {
-		t.Log("no Docker daemon with Compose answers: nothing is built")
-		return
-	}
-	run(t, root, "docker", "build", "-f", "examples/docker/Dockerfile", "-t", "envoy-pinwheel", ".")
-	defer func() {
-		down := exec.Command("docker", "compose", "-f", "examples/docker/compose.yaml", "down")
-		down.Dir = root
-		_ = down.Run()
-	}()
-	out := string(run(t, root, "sh", "-eu", "-c", commands[0]))
-	if !strings.Contains(out, "x-pinwheel-replica: ") || !strings.Contains(out, `"session_id":"s1"`) {
-		t.Errorf("printed\n%s", out)
 	}
 }

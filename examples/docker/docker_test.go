@@ -1,5 +1,5 @@
 // Package docker holds the Dockerfile, the Compose file and the configuration to what really happens, as far as that goes
-// without a Docker daemon, and the rest of the way where there is one.
+// without a Docker daemon; the rest of the way is `make docker`.
 package docker
 
 import (

@@ -66,7 +66,7 @@ func freePorts(t *testing.T, text string, ports ...string) string {
 func TestPage(t *testing.T) {
 	page, dir := read(t, root+"/docs/embedded-gateway.md"), t.TempDir()
 	replicas := filepath.Join(dir, "replicas")
-	const build = "go build -o dist/replicas ./examples/envoy/replicas\n"
+	const build = "make build wasm\ngo build -o dist/replicas ./examples/envoy/replicas\n"
 	if out, err := exec.Command("go", "build", "-o", replicas, "../envoy/replicas").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

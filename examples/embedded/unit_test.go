@@ -36,7 +36,12 @@ func TestUnitRuns(t *testing.T) {
 		}
 		command = strings.Replace(command, swap[0], swap[1], 1)
 	}
-	command = freePorts(t, command, "8000", "8001", "8080", "8081")
+	// Who follows the page installs its pinwheel.json beside this unit.
+	page := read(t, root+"/docs/embedded-gateway.md")
+	if want := regexp.MustCompile(`--upstream (\S+)`).FindString(page); !strings.Contains(command, want+" ") {
+		t.Errorf("the page has %s, and ExecStart is %s", want, command)
+	}
+	command = freePorts(t, command, "8001", "8002", "8080", "8081")
 	hosts := regexp.MustCompile(`vllm=([0-9.:]+),([0-9.:]+)`).FindStringSubmatch(command)
 	if hosts == nil {
 		t.Fatalf("no two replicas in %s", command)

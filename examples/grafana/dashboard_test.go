@@ -131,6 +131,35 @@ var (
 	record  = regexp.MustCompile(`(?m)^  - record: (\S+)$`)
 )
 
+// The panels that docs/operations.md tells to look at are on the dashboard.
+func TestPanelsOfThePageAreThere(t *testing.T) {
+	operations, err := os.ReadFile(root + "/docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	board, err := os.ReadFile("pinwheel.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(operations), "\n| question | panel |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var names []string
+	for _, row := range regexp.MustCompile(`(?m)^\| [^|]+\? \| ([^|]+) \|`).FindAllStringSubmatch(table, -1) {
+		names = append(names, strings.Split(row[1], "; ")...)
+	}
+	for _, m := range regexp.MustCompile("(?:[Pp]anel|at a) `([^`]+)`").FindAllStringSubmatch(string(operations), -1) {
+		names = append(names, m[1])
+	}
+	if len(names) < 12 {
+		t.Errorf("found %q only", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(board), `"title": "`+name) {
+			t.Errorf("no panel is called %s", name)
+		}
+	}
+}
+
 // Each alert has a unit test, and a section of the page that its link leads to.
 func TestAlertsAreExplained(t *testing.T) {
 	read := func(name string) string {

@@ -26,13 +26,9 @@ var selectors = strings.NewReplacer(
 // query is one query of a panel and the legend of its series, {{label}} in it.
 type query struct{ expr, legend string }
 
-func (q query) build(id int, instant bool) *prometheus.DataqueryBuilder {
-	b := prometheus.NewDataqueryBuilder().Datasource(source).RefId(string(rune('A' + id))).
-		Expr(selectors.Replace(q.expr)).LegendFormat(q.legend).EditorMode(prometheus.QueryEditorModeCode)
-	if instant {
-		return b.Instant()
-	}
-	return b.Range()
+func (q query) build(id int) *prometheus.DataqueryBuilder {
+	return prometheus.NewDataqueryBuilder().Datasource(source).RefId(string(rune('A' + id))).
+		Expr(selectors.Replace(q.expr)).LegendFormat(q.legend).EditorMode(prometheus.QueryEditorModeCode).Range()
 }
 
 // level is a value from which on a number has a colour.
@@ -57,7 +53,7 @@ func number(title, about, unit string, decimals float64, q query, colors cog.Bui
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
 		GraphMode(common.BigValueGraphModeArea).ColorMode(common.BigValueColorModeValue).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
-		WithTarget(q.build(0, false))
+		WithTarget(q.build(0))
 }
 
 // graph is a panel of lines over time. Width is in columns of 24.
@@ -70,7 +66,7 @@ func graph(title, about, unit string, width uint32, queries ...query) *timeserie
 			Placement(common.LegendPlacementBottom).ShowLegend(true)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
 	for i, q := range queries {
-		p = p.WithTarget(q.build(i, false))
+		p = p.WithTarget(q.build(i))
 	}
 	return p
 }

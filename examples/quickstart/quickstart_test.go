@@ -85,6 +85,39 @@ func serve(t *testing.T) string {
 	return port.FindString(line)
 }
 
+// The front page's commands: targets that are there, and a request that an answer as described comes to.
+func TestFrontPageCommands(t *testing.T) {
+	address := serve(t)
+	path, err := envoytest.PathWithCurl(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	prose, requests := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(read(t, "README.md"), ""), 0
+	for _, m := range regexp.MustCompile(`(?m)^ {4}(\S.*)$`).FindAllStringSubmatch(prose, -1) {
+		command := m[1]
+		switch name, rest, _ := strings.Cut(command, " "); {
+		case name == "make":
+			target, _, _ := strings.Cut(rest, " ")
+			if !strings.Contains(read(t, "Makefile"), "\n"+target+": ") {
+				t.Errorf("the Makefile cannot do %q", command)
+			}
+		case name == "curl":
+			requests++
+			for _, cached := range []string{"had 0 of ", "had 1"} {
+				got, err := envoytest.RunScript(t.Context(), ".", strings.ReplaceAll(command, "127.0.0.1:8080", address), "PATH="+path)
+				if err != nil || !strings.Contains(got, "Replica 127.0.0.1:") || !strings.Contains(got, cached) || !strings.Contains(got, "prompt tokens cached") {
+					t.Errorf("%s: %v\n%s\nwant a replica that %q of the prompt cached", command, err, got, cached)
+				}
+			}
+		default:
+			t.Errorf("nobody runs %q", command)
+		}
+	}
+	if requests == 0 {
+		t.Error("README.md sends no request")
+	}
+}
+
 // The README's commands, one after another in one shell, print what the README shows, addresses aside.
 func TestReadme(t *testing.T) {
 	readme := read(t, "examples/quickstart/README.md")

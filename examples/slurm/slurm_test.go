@@ -325,6 +325,23 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
+// A job without a model, or without a command, starts nothing and says what it lacks.
+func TestJobLacks(t *testing.T) {
+	dir, env := cluster(t)
+	for command, want := range map[string]string{
+		"sbatch examples/slurm/pinwheel.sbatch true":                "MODEL: name the model: MODEL=",
+		"MODEL=Qwen/Qwen3-8B sbatch examples/slurm/pinwheel.sbatch": "no COMMAND, with whose end",
+	} {
+		out, err := envoytest.RunScript(t.Context(), root, command, append(env, "MODEL=", "ENVOY=false")...)
+		if err == nil || !strings.Contains(out, want) || strings.Count(out, "\n") != 1 {
+			t.Errorf("%s: %v, printed %q, want one line with %q", command, err, out, want)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "tmp.*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 // A part that ends before the command could begin ends the job, the other parts, and leaves nothing behind.
 func TestPartEnds(t *testing.T) {
 	envoy(t)

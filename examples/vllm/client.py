@@ -14,6 +14,7 @@ import openai
 plan = json.load(sys.stdin)
 client = openai.OpenAI(base_url=plan["gateway"] + "/v1", api_key="none", max_retries=0, timeout=300)
 printing = threading.Lock()
+everybody = threading.Barrier(len(plan["sessions"]))
 
 
 def report(**answer):
@@ -24,6 +25,8 @@ def report(**answer):
 def play(session):
     messages = []
     for turn, said in enumerate(session["turns"]):
+        if turn == plan["meet"] and turn > 0:
+            everybody.wait()
         messages += said["messages"]
         try:
             raw = client.chat.completions.with_raw_response.create(

@@ -13,6 +13,7 @@ import (
 type plan struct {
 	Gateway  string    `json:"gateway"`
 	MaxToken int       `json:"max_tokens"` // of each answer, all of which are generated
+	Meet     int       `json:"meet"`       // before this turn, from 0, sessions wait for each other; 0: they do not
 	Finish   bool      `json:"finish"`     // say so when a session is over
 	Sessions []session `json:"sessions"`
 }

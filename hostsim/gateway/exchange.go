@@ -42,8 +42,8 @@ type exchange struct {
 	begun    bool      // the response's headers have gone to the client
 
 	record  record
-	refused *hostsim.LocalReply // before the plugin heard of it
-	idle    *time.Timer         // runs while the request is incomplete; nil without a bound
+	refused error       // why it is not admitted
+	idle    *time.Timer // runs while the request is incomplete; nil without a bound
 	stall   stallWatch
 }
 
@@ -241,17 +241,6 @@ func (x *exchange) fail(p part) (bool, hostsim.EndReason) {
 		return true, hostsim.EndTimeout
 	}
 	return true, hostsim.EndUpstreamReset
-}
-
-// refuseEarly answers a request without the plugin.
-func (x *exchange) refuseEarly() hostsim.EndReason {
-	x.explain(errors.New(strings.TrimSpace(string(x.refused.Body))))
-	x.writeHeaders(x.refused.Headers)
-	if !x.write(x.refused.Body, false) {
-		return hostsim.EndClientGone
-	}
-	x.answered = true
-	return hostsim.EndNormal
 }
 
 // explain notes why no upstream has answered, and returns that.

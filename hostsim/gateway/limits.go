@@ -22,23 +22,31 @@ const flagIdle = 1 << 16
 
 // admit says why a request is refused before the plugin hears of it. Else it counts it in: it is to be counted out of
 // g.admitted.
-func (g *Gateway) admit(r *http.Request) *hostsim.LocalReply {
+func (g *Gateway) admit(r *http.Request) error {
 	if most := g.config.MaxBodyBytes; most > 0 && r.ContentLength > most {
-		return localReply(http.StatusRequestEntityTooLarge, errTooLarge)
+		return errTooLarge
 	}
 	if n := g.admitted.Add(1); g.config.MaxRequests > 0 && n > int64(g.config.MaxRequests) {
 		g.admitted.Add(-1)
-		reply := localReply(http.StatusServiceUnavailable, errOverload)
-		reply.Headers = append(reply.Headers, [2]string{"retry-after", "1"})
-		return reply
+		return errOverload
 	}
 	return nil
 }
 
-// localReply is an answer of the gateway's own.
-func localReply(status int, why error) *hostsim.LocalReply {
-	body := why.Error() + "\n"
-	return &hostsim.LocalReply{Headers: localHeaders(status, body), Body: []byte(body)}
+// refuseEarly answers a request that is not admitted, without the plugin.
+func (x *exchange) refuseEarly() hostsim.EndReason {
+	body := x.refused.Error() + "\n"
+	headers := localHeaders(http.StatusRequestEntityTooLarge, body)
+	if x.refused == errOverload {
+		headers = append(localHeaders(http.StatusServiceUnavailable, body), [2]string{"retry-after", "1"})
+	}
+	x.explain(x.refused)
+	x.writeHeaders(headers)
+	if !x.write([]byte(body), false) {
+		return hostsim.EndClientGone
+	}
+	x.answered = true
+	return hostsim.EndNormal
 }
 
 // localHeaders are those of an answer in text.
@@ -127,15 +135,15 @@ func (c *limitedConn) CloseWrite() error {
 // stallWatch ends a write for which an HTTP/2 client makes no room on its stream, as limitedConn does it for whole
 // connections.
 type stallWatch struct {
-	timer   *time.Timer
-	mu      sync.Mutex
-	writing bool // after it a response's writer may be gone
+	timer *time.Timer
+	mu    sync.Mutex
+	until time.Time // how long the write under way may take; zero without one, when a response's writer may be gone
 }
 
 // begin watches the write that follows; end is to be called after it.
 func (s *stallWatch) begin(out *http.ResponseController, limit time.Duration) {
 	s.mu.Lock()
-	s.writing = true
+	s.until = time.Now().Add(limit)
 	s.mu.Unlock()
 	if s.timer != nil {
 		s.timer.Reset(limit)
@@ -144,7 +152,7 @@ func (s *stallWatch) begin(out *http.ResponseController, limit time.Duration) {
 	s.timer = time.AfterFunc(limit, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.writing {
+		if !s.until.IsZero() && !time.Now().Before(s.until) { // and not the next write, begun as the timer fired
 			_ = out.SetWriteDeadline(time.Unix(1, 0)) // HTTP/2 has it
 		}
 	})
@@ -153,6 +161,6 @@ func (s *stallWatch) begin(out *http.ResponseController, limit time.Duration) {
 func (s *stallWatch) end() {
 	s.timer.Stop()
 	s.mu.Lock()
-	s.writing = false
+	s.until = time.Time{}
 	s.mu.Unlock()
 }

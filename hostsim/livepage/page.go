@@ -26,9 +26,9 @@ type Config struct {
 	Upstreams func() []gateway.Upstream
 	// Metrics are the plugin's. Nil means none.
 	Metrics func() []hostsim.Metric
-	// CacheHit is the share of prompt tokens, 0 to 1, that the replica at an address had cached; not ok means unknown. Nil
-	// means unknown of all.
-	CacheHit func(address string) (share float64, ok bool)
+	// PromptTokens is how many tokens of prompts the replica at an address has had, and how many of them it had cached. 0 of
+	// 0 means unknown, nil that of all.
+	PromptTokens func(address string) (cached, all int64)
 	// Session names the session of a request as the page may show it. Empty means that it has none. Required.
 	Session func(*http.Request) string
 	// ReasonHeader is the response header in which the plugin says why it chose.

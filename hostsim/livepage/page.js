@@ -83,13 +83,13 @@ function drawNow(u) {
   put(byId("running"), sumOf(u.replicas, r => r.running).toLocaleString("en"));
   put(byId("place"), u.gateway);
   put(byId("total"), u.count.toLocaleString("en"));
-  const open = u.replicas.some(r => openOf(r) !== null), hits = u.replicas.filter(r => r.cacheHit !== undefined);
+  const open = u.replicas.some(r => openOf(r) !== null), prompts = sumOf(u.replicas, r => r.promptTokens);
   byId("open-tile").hidden = !open;
-  byId("hit-tile").hidden = !hits.length;
+  byId("hit-tile").hidden = !prompts;
   put(byId("open"), sumOf(u.replicas, openOf).toLocaleString("en"));
-  put(byId("hit"), hits.length ? (sumOf(hits, r => r.cacheHit) / hits.length).toFixed(0) + "%" : "");
+  put(byId("hit"), prompts ? (100 * sumOf(u.replicas, r => r.cached) / prompts).toFixed(0) + "%" : "");
   byId("replicas").classList.toggle("no-open", !open);
-  byId("replicas").classList.toggle("no-hit", !hits.length);
+  byId("replicas").classList.toggle("no-hit", !prompts);
   const spark = byId("spark"), top = Math.max(4, ...u.rates);
   while (spark.childElementCount < u.rates.length) {
     const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
@@ -145,7 +145,8 @@ function drawReplicas(list, live) {
     row.open.show(open === null ? "\u2013" : String(open), open / mostOpen);
     row.flight.show(String(r.running), r.running / mostRunning);
     row.asked.show(r.requests.toLocaleString("en"), r.requests / mostAsked);
-    row.hit.show(r.cacheHit === undefined ? "\u2013" : r.cacheHit.toFixed(1) + "%", r.cacheHit / 100);
+    const hit = r.cached / r.promptTokens; // NaN of none
+    row.hit.show(r.promptTokens ? (100 * hit).toFixed(1) + "%" : "\u2013", hit);
     drawChips(row, homes.get(r.address) || [], live);
   }
   flights.forEach((d, i) => {
@@ -240,13 +241,20 @@ function tell(on, text) {
   byId("link").dataset.link = on ? "on" : "off";
   put(byId("link-text"), text);
 }
+let source = null;
 function connect() {
-  const source = new EventSource("events");
+  if (source) source.close();
+  heard = Date.now();
+  source = new EventSource("events");
   source.onmessage = m => { take(JSON.parse(m.data)); tell(true, "live"); };
   source.onerror = () => {
     tell(false, "reconnecting");
-    if (source.readyState === EventSource.CLOSED) { source.close(); setTimeout(connect, 2000); }
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
   };
 }
-setInterval(() => { if (heard && Date.now() - heard > SILENCE) tell(false, "no news: reconnecting"); }, 1000);
+setInterval(() => { // of a link that is dead at its other end a browser hears nothing
+  if (Date.now() - heard <= SILENCE) return;
+  tell(false, "no news: reconnecting");
+  connect();
+}, 1000);
 connect();

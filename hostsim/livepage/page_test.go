@@ -80,12 +80,16 @@ func TestReplicas(t *testing.T) {
 			{Name: "x_sessions.10.0.0.9:80", Kind: hostsim.MetricGauge, Value: 9},
 			{Name: "alone", Kind: hostsim.MetricGauge, Value: 9},
 		}
-	}, CacheHit: func(address string) (float64, bool) { return 0.94444, address == "model:80" }})
-	percent := 94.4
+	}, PromptTokens: func(address string) (cached, all int64) {
+		if address == "model:80" {
+			cached, all = 94, 100
+		}
+		return cached, all
+	}})
 	want := []replica{
 		{Cluster: "llm", Address: "10.0.0.1:80", Running: 2, Requests: 7, State: "ok", Gauges: map[string]int64{"x_sessions": 7}},
 		{Cluster: "llm", Address: "[fd00::1]:80", Requests: 1, Failures: 3, State: "failing", Gauges: map[string]int64{"x_sessions": -1}},
-		{Cluster: "llm", Address: "model:80", State: "idle", Gauges: map[string]int64{}, CacheHit: &percent},
+		{Cluster: "llm", Address: "model:80", State: "idle", Gauges: map[string]int64{}, Cached: 94, PromptTokens: 100},
 		{Cluster: "llm", Address: "0.0.1:80", Requests: 1, State: "cooling", Gauges: map[string]int64{"x_cooling": 1}},
 	}
 	if got := p.replicas(); !reflect.DeepEqual(got, want) {

@@ -1,7 +1,6 @@
 package livepage
 
 import (
-	"math"
 	"strings"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
@@ -24,8 +23,9 @@ type replica struct {
 	// Gauges are the plugin's about this address: those named NAME.anything.ADDRESS, summed by NAME, such as
 	// pinwheel_sessions.pool.default.replica.10.0.0.1:80.
 	Gauges map[string]int64 `json:"gauges"`
-	// CacheHit is in percent.
-	CacheHit *float64 `json:"cacheHit,omitempty"`
+	// Cached are those of its PromptTokens that it had cached.
+	Cached       int64 `json:"cached"`
+	PromptTokens int64 `json:"promptTokens"`
 }
 
 // replicas asks the gateway and the plugin.
@@ -56,11 +56,8 @@ func (p *Page) replicas() []replica {
 		case u.Requests == 0:
 			r.State = "idle"
 		}
-		if p.config.CacheHit != nil {
-			if share, ok := p.config.CacheHit(u.Address); ok {
-				percent := math.Round(1000*share) / 10
-				r.CacheHit = &percent
-			}
+		if p.config.PromptTokens != nil {
+			r.Cached, r.PromptTokens = p.config.PromptTokens(u.Address)
 		}
 		out = append(out, r)
 	}

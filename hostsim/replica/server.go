@@ -108,6 +108,10 @@ func New(c Config) (*Server, error) {
 	s.mux.HandleFunc("GET /v1/models", s.serveModels)
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	s.mux.HandleFunc("GET /metrics", s.serveMetrics)
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, fmt.Errorf("%s %s is not simulated; POST /v1/chat/completions, POST /v1/completions, GET /v1/models, "+
+			"GET /health and GET /metrics are; an SDK's base URL ends in /v1", r.Method, r.URL.Path))
+	})
 	return s, nil
 }
 

@@ -162,8 +162,8 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/v1/completions", `{"sim_prompt":{"tokens":128,"blocks":[[1,3]]}}`, 400, "more than the 2 full blocks"},
 		{"POST", "/v1/completions", `{"sim_prompt":{"tokens":128,"blocks":[[1,18446744073709551615]]}}`, 400, "more than the 2"},
 		{"POST", "/v1/completions", `{"prompt":"` + strings.Repeat("x", 300) + `"}`, 413, "too large"},
-		{"GET", "/v1/completions", ``, 405, ""},
-		{"POST", "/nothing", ``, 404, ""},
+		{"GET", "/v1/completions", ``, 404, "GET /v1/completions is not simulated; POST /v1/chat/completions, POST"},
+		{"POST", "/chat/completions", ``, 404, "an SDK's base URL ends in /v1"},
 	} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(tt.method, tt.path, strings.NewReader(tt.body)))

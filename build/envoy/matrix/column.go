@@ -99,8 +99,6 @@ func read(version string, events io.Reader, show io.Writer) (*column, error) {
 			if b := said[e.Test]; b != nil && e.Action != "pass" {
 				fmt.Fprint(show, b)
 			}
-		case "build-fail":
-			fmt.Fprint(show, said[""])
 		}
 	}
 }

@@ -20,6 +20,8 @@ const events = `{"Action":"start"}
 {"Action":"skip","Test":"TestC","Elapsed":0}
 {"Action":"pass","Test":"TestE","Elapsed":1}
 no JSON
+{"ImportPath":"x","Action":"build-output","Output":"does not compile\n"}
+{"ImportPath":"x","Action":"build-fail"}
 {"Action":"fail","Elapsed":9}
 `
 
@@ -43,7 +45,7 @@ all, elapsed  FAIL 3/6 80s
 	if got := table(groups, []*column{c}); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if said := shown.String(); said != "what went wrong\nno JSON\n" {
+	if said := shown.String(); said != "what went wrong\nno JSON\ndoes not compile\n" {
 		t.Errorf("shown: %q", said)
 	}
 	for n, g := range groups {

@@ -38,8 +38,8 @@ async function converse(llm, model) {
     messages.push({ role: 'user', content: `Question ${turn}?` });
     const { answer, usage } = await ask(llm, model, messages);
     messages.push({ role: 'assistant', content: answer });
-    // vLLM tells cached tokens with --enable-prompt-tokens-details.
-    console.log(`turn ${turn}: ${usage.prompt_tokens_details.cached_tokens} of ${usage.prompt_tokens} prompt tokens cached: ${answer}`);
+    const cached = usage.prompt_tokens_details?.cached_tokens ?? '?'; // vLLM tells with --enable-prompt-tokens-details
+    console.log(`turn ${turn}: ${cached} of ${usage.prompt_tokens} prompt tokens cached: ${answer}`);
   }
 }
 

@@ -24,8 +24,8 @@ def main():
             messages.append({"role": "user", "content": f"Question {turn}?"})
             answer, usage = ask(llm, model, messages)
             messages.append({"role": "assistant", "content": answer})
-            # vLLM tells cached tokens with --enable-prompt-tokens-details.
-            print(f"turn {turn}: {usage.prompt_tokens_details.cached_tokens} of {usage.prompt_tokens} prompt tokens cached: {answer}", flush=True)
+            details = usage.prompt_tokens_details  # None from vLLM without --enable-prompt-tokens-details
+            print(f"turn {turn}: {details.cached_tokens if details else '?'} of {usage.prompt_tokens} prompt tokens cached: {answer}", flush=True)
 
 
 def ask(llm, model, messages):

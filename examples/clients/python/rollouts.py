@@ -26,8 +26,9 @@ async def main():
     failed = [run for run in done if isinstance(run, BaseException)]
     usage = [turn for run in done if not isinstance(run, BaseException) for turn in run]
     prompt = sum(turn.prompt_tokens for turn in usage)
-    cached = sum(turn.prompt_tokens_details.cached_tokens for turn in usage)
-    print(f"{len(done)} rollouts, {len(failed)} failed, {len(usage)} turns, {cached / max(1, prompt):.0%} of {prompt} prompt tokens cached")
+    details = [turn.prompt_tokens_details for turn in usage]  # None from vLLM without --enable-prompt-tokens-details
+    cached = "?" if None in details else f"{sum(turn.cached_tokens for turn in details) / max(1, prompt):.0%}"
+    print(f"{len(done)} rollouts, {len(failed)} failed, {len(usage)} turns, {cached} of {prompt} prompt tokens cached")
     if failed:
         raise failed[0]
 

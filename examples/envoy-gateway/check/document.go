@@ -2,21 +2,13 @@ package check
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"go.yaml.in/yaml/v4"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 // document is one object of a file.
@@ -83,80 +75,6 @@ func child(n *yaml.Node, name string) (key, next *yaml.Node) {
 		}
 	}
 	return nil, nil
-}
-
-// pluginSchema is plugin/config.schema.json of this checkout.
-var pluginSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
-	_, here, _, _ := runtime.Caller(0)
-	return jsonschema.NewCompiler().Compile(filepath.Join(filepath.Dir(here), "..", "..", "..", "plugin", "config.schema.json"))
-})
-
-// plugin validates what Pinwheel is configured with, which for the API server may
-// be any JSON. Plugins of another name are not looked at.
-func (d document) plugin() []problem {
-	var object struct {
-		Spec struct {
-			Wasm []struct {
-				Name   string
-				Config any
-			}
-		}
-	}
-	if err := yaml.Unmarshal(d.text, &object); err != nil || value(find(d.root, "kind")) != "EnvoyExtensionPolicy" {
-		return nil
-	}
-	schema, err := pluginSchema()
-	if err != nil {
-		return []problem{{"", err.Error()}}
-	}
-	var all []problem
-	for i, w := range object.Spec.Wasm {
-		if w.Name != "pinwheel" {
-			continue
-		}
-		at := fmt.Sprintf("spec.wasm[%d].config", i)
-		text, err := json.Marshal(w.Config)
-		if err != nil {
-			return []problem{{at, err.Error()}}
-		}
-		config, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
-		if err == nil {
-			err = schema.Validate(config)
-		}
-		var invalid *jsonschema.ValidationError
-		if errors.As(err, &invalid) {
-			all = append(all, leaves(at, invalid)...)
-		} else if err != nil {
-			all = append(all, problem{at, err.Error()})
-		}
-	}
-	return all
-}
-
-// leaves are the causes that have no cause.
-func leaves(at string, e *jsonschema.ValidationError) []problem {
-	if len(e.Causes) == 0 {
-		for _, step := range e.InstanceLocation {
-			if _, err := strconv.Atoi(step); err == nil {
-				at += "[" + step + "]"
-			} else {
-				at += "." + step
-			}
-		}
-		if extra, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
-			var all []problem
-			for _, key := range extra.Properties {
-				all = append(all, problem{at + "." + key, "unknown field"})
-			}
-			return all
-		}
-		return []problem{{at, e.ErrorKind.LocalizedString(message.NewPrinter(language.English))}}
-	}
-	var all []problem
-	for _, c := range e.Causes {
-		all = append(all, leaves(at, c)...)
-	}
-	return all
 }
 
 // Plugin returns Pinwheel's configuration in a file as the gateway hands it to the

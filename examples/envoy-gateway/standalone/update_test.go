@@ -159,7 +159,7 @@ func (s *setup) order(t *testing.T) {
 			"targetRefs": []any{standalone.Object{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "vllm"}},
 			"authorization": standalone.Object{"defaultAction": "Deny", "rules": []any{standalone.Object{
 				"name": "known", "action": "Allow",
-				"principal": standalone.Object{"headers": []any{standalone.Object{"name": "x-user", "values": []any{"ada"}}}},
+				"principal": standalone.Object{"headers": []any{standalone.Object{"name": "x-user", "values": []any{"known"}}}},
 			}}},
 		},
 	})
@@ -171,7 +171,7 @@ func (s *setup) order(t *testing.T) {
 	if s.release(t, "guarded") {
 		t.Error("a stranger ended a session")
 	}
-	if r := s.send(t, "GET", "/x", "x-session-id", "known", "x-user", "ada"); r.status != 200 || r.reason != "placed" {
+	if r := s.send(t, "GET", "/x", "x-session-id", "known", "x-user", "known"); r.status != 200 || r.reason != "placed" {
 		t.Errorf("%+v, want the first turn that was let through placed", r)
 	}
 	s.objects.Edit("EnvoyProxy", func(spec standalone.Object) { delete(spec, "filterOrder") })

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -162,8 +163,8 @@ func TestPolicyChangeUnderLoad(t *testing.T) {
 	})
 }
 
-// A worker's VM ends under load: another one serves at once, pins survive, and
-// what the dead one counted as in flight is forgotten.
+// A worker's VM ends under load: its streams are cut, another one serves at once,
+// pins survive, and what the dead one counted as in flight is forgotten.
 func TestAWorkerCrashesUnderLoad(t *testing.T) {
 	t.Parallel()
 	each(t, crashing, func(t *testing.T, g *gateway) {
@@ -171,10 +172,16 @@ func TestAWorkerCrashesUnderLoad(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		const held = 10
+		cut := make(chan struct{}, held) // one for each stream that the gateway ends: the replicas hold all
 		for i := range held {
 			id := keys(homes)[i]
 			if res := g.stream(t, ctx, id, "chunks=1&hold=1"); res != nil {
 				defer res.Body.Close()
+				go func() {
+					if _, err := io.Copy(io.Discard, res.Body); err != nil && ctx.Err() == nil {
+						cut <- struct{}{}
+					}
+				}()
 			}
 		}
 		g.waitInflight(t, held)
@@ -204,13 +211,13 @@ func TestAWorkerCrashesUnderLoad(t *testing.T) {
 				return err == nil && r.Status == 200, fmt.Sprint(r.Status, err)
 			})
 		}
-		until(t, "streams of the dead VM to be counted no more", func() (bool, string) {
-			var sum uint64
+		until(t, "streams of the dead VM to be cut, and counted no more", func() (bool, string) {
+			sum := uint64(len(cut))
 			got := g.perReplica(t, statInflight)
 			for _, v := range got {
 				sum += v
 			}
-			return sum < held, fmt.Sprint(got)
+			return sum == held && len(cut) > 0, fmt.Sprintf("%v, and %d are cut", got, len(cut))
 		})
 		leave()
 		g.stillPinned(t, homes)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -211,21 +212,27 @@ func TestNoUpstream(t *testing.T) {
 }
 
 // The session's replica refuses connections: Envoy's retry takes the next of
-// the plugin's list within the same request, and the session is not lost.
+// the plugin's list within the same request, and the session keeps its place.
 func TestSpareServesWhileReplicaIsDown(t *testing.T) {
 	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		id := newID()
 		home := g.turn(t, id, "placed").Served
-		for _, r := range g.replicas {
-			if r.Addr == home {
-				r.Close()
-				defer r.Reopen()
+		down := g.replicas[slices.IndexFunc(g.replicas, func(r *envoytest.Replica) bool { return r.Addr == home })]
+		down.Close()
+		reopen := sync.OnceFunc(func() {
+			if err := down.Reopen(); err != nil {
+				t.Error(err)
 			}
-		}
+		})
+		defer reopen()
 		r, err := g.client.send(t.Context(), http.MethodPost, chatPath, strings.NewReader("{}"), "X-Session-ID", id)
 		if err != nil || r.Status != 200 || r.Served == home || r.Served == "" {
 			t.Errorf("turn with its replica down: status %d from %q, %v; want 200 from a spare", r.Status, r.Served, err)
+		}
+		reopen()
+		if back := g.turn(t, id, "pinned"); back.Served != home {
+			t.Errorf("with its replica back the session is on %s, it lives on %s", back.Served, home)
 		}
 		g.waitInflight(t, 0)
 		g.waitOpenTotal(t, 1)

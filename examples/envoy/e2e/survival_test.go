@@ -127,8 +127,8 @@ func TestDrainTimeCutsStreams(t *testing.T) {
 	})
 }
 
-// Pins and drains live in the process. A new one, with as many workers or others, places all sessions anew, evenly; so does one
-// that takes over from its predecessor by Envoy's hot restart, which hands over sockets and statistics only.
+// Pins, drains and running requests live in the process. A new one, with as many workers or others, places all sessions anew,
+// evenly; so does one that takes over from its predecessor by Envoy's hot restart, which hands over sockets and statistics only.
 func TestRestartForgetsPins(t *testing.T) {
 	eachRestartable(t, func(t *testing.T, e *restartable) {
 		var err error
@@ -140,7 +140,15 @@ func TestRestartForgetsPins(t *testing.T) {
 		first := e.run(t, "--concurrency", "2", "--disable-hot-restart")
 		e.allPlaced(t, "at first", ids)
 		e.order(t, http.MethodPost, drain, adminSecret, 200, &standing{})
+		running := e.stream(t, t.Context(), ids[0], "chunks=1&hold=1")
+		if running == nil {
+			t.FailNow()
+		}
+		defer running.Body.Close()
 		first.stop()
+		if text, err := io.ReadAll(running.Body); err == nil {
+			t.Errorf("a request that ran during the restart ended well, with %q", text)
+		}
 		old := e.run(t, "--concurrency", "3", "--base-id", e.port, "--drain-time-s", "1") // a number no other Envoy has here
 		e.allPlaced(t, "after a restart with another worker", ids)
 		e.order(t, http.MethodPost, drain, adminSecret, 200, &standing{})
@@ -148,6 +156,21 @@ func TestRestartForgetsPins(t *testing.T) {
 		until(t, "the old process to hand over and end", func() (bool, string) { return !old.alive(), "alive" })
 		e.allPlaced(t, "after the hot restart", ids)
 		e.waitOpen(t, 4, 4, 4) // and not what the old process's gauges add to that
+	})
+}
+
+// A configuration that the plugin refuses ends an Envoy that has the listener in its own file, and the log says why.
+func TestBadConfigurationAtStart(t *testing.T) {
+	eachRestartable(t, func(t *testing.T, e *restartable) {
+		var err error
+		if e.text, err = e.text.Plugin(func(c map[string]any) { c["polcy"] = "random" }); err != nil {
+			t.Fatal(err)
+		}
+		p, _ := e.start(t, "--disable-hot-restart")
+		until(t, "Envoy to end", func() (bool, string) { return !p.alive(), p.log.Tail(3) })
+		if said := p.log.Since(0); p.cmd.ProcessState.ExitCode() != 1 || !lineWith(said, []string{"configuration refused", "polcy"}) {
+			t.Errorf("exit code %d, want 1; it said:\n%s", p.cmd.ProcessState.ExitCode(), tail(said, 8))
+		}
 	})
 }
 
@@ -189,21 +212,28 @@ type process struct {
 	exited chan struct{}
 }
 
-// run starts Envoy with these arguments, and waits until it is ready. It ends with the test.
-func (e *restartable) run(t *testing.T, args ...string) *process {
+// start starts Envoy with these arguments, and names the file for its admin interface's address. It ends with the test.
+func (e *restartable) start(t *testing.T, args ...string) (p *process, address string) {
 	t.Helper()
 	dir := t.TempDir()
 	bootstrap, address := filepath.Join(dir, "envoy.yaml"), filepath.Join(dir, "admin")
 	if err := os.WriteFile(bootstrap, []byte(e.text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{log: &envoytest.Log{}, exited: make(chan struct{})}
+	p = &process{log: &envoytest.Log{}, exited: make(chan struct{})}
 	p.cmd = exec.Command(e.bin, append([]string{"-c", bootstrap, "--admin-address-path", address, "-l", "info"}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := envoytest.RunTied(p.cmd, p.exited); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.stop)
+	return p, address
+}
+
+// run is start, until Envoy is ready.
+func (e *restartable) run(t *testing.T, args ...string) *process {
+	t.Helper()
+	p, address := e.start(t, args...)
 	until(t, "Envoy to be ready", func() (bool, string) {
 		if !p.alive() {
 			t.Fatalf("Envoy ended:\n%s", p.log.Tail(10))

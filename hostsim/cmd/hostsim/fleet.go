@@ -59,12 +59,12 @@ func (f *fleet) stop() error {
 	return errors.Join(errs...)
 }
 
-// cacheHit is the share of its prompts' tokens that a replica had cached; not ok if it had none yet.
-func (f *fleet) cacheHit(address string) (share float64, ok bool) {
+// promptTokens is how many tokens of prompts the replica at an address has had, and how many of them it had cached.
+func (f *fleet) promptTokens(address string) (cached, all int64) {
 	i := slices.Index(f.addresses, address)
 	if i < 0 {
-		return 0, false
+		return 0, 0
 	}
 	s := f.replicas[i].Stats()
-	return float64(s.CachedTokens) / float64(max(s.PromptTokens, 1)), s.PromptTokens > 0
+	return s.CachedTokens, s.PromptTokens
 }

@@ -83,9 +83,12 @@ func (f *operationFlags) open(stdout, stderr io.Writer) (o *operation, err error
 		if address[0] == ':' {
 			address = "127.0.0.1" + address
 		}
-		o.ln, err = listen("--page", address)
+		if o.ln, err = listen("--page", address); err != nil {
+			o.close()
+			return nil, err
+		}
 	}
-	return o, err
+	return o, nil
 }
 
 // attach completes a gateway's configuration. The gateway itself and its address come later, by serve.
@@ -102,7 +105,7 @@ func (o *operation) attach(c *gateway.Config, address string, upstreams func() [
 			p.Metrics = host.Metrics
 		}
 		if sim != nil {
-			p.CacheHit = sim.cacheHit
+			p.PromptTokens = sim.promptTokens
 		}
 		o.page = livepage.New(p)
 		c.OnHeaders = o.page.Headers

@@ -207,8 +207,8 @@ func serve(ctx context.Context, f *serveFlags, stdout, stderr io.Writer) (err er
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	o.serve(ctx)
-	reloading := reloadOnHangup(ctx, hangups, files, host, o.log, stderr, stop)
 	announce(said, ln.Addr().String(), host != nil, files.clusters, o, sim != nil)
+	reloading := reloadOnHangup(ctx, hangups, files, host, o.log, stderr, stop) // files is its own from here on
 	err = g.Serve(ctx, ln)
 	stop()
 	<-reloading
