@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -64,7 +65,8 @@ func (l *accessLog) reopen() error {
 	if l.path == "" {
 		return nil
 	}
-	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	// Without waiting: a pipe that nobody reads would hold up the start, or each later reload and the stop.
+	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o640)
 	if err != nil {
 		return fmt.Errorf("--access-log: %w", err)
 	}

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"os"
@@ -78,6 +80,39 @@ func TestAccessLogAndRotation(t *testing.T) {
 	}
 	if release := lines[2]; release.Path != "/finish_session" || release.Detail != "local_reply" {
 		t.Errorf("%+v", release)
+	}
+}
+
+// A pipe that nobody reads is an error and no wait; one that somebody reads is a log.
+func TestAccessLogInAPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := openAccessLog(path, newSessionNames(nil), "", nil, nil); !errors.Is(err, syscall.ENXIO) {
+		t.Fatalf("%v, %v", l, err)
+	}
+	read, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	l, err := openAccessLog(path, newSessionNames(nil), "", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	const lines = 3000 // more than a pipe holds
+	go func() {
+		for range lines {
+			l.write(&gateway.Access{Request: &http.Request{URL: &url.URL{Path: "/" + strings.Repeat("x", 100)}}})
+		}
+	}()
+	from := bufio.NewReader(read)
+	for range lines {
+		if got := accessLines(t, line(t, from, "{")); len(got) != 1 || len(got[0].Path) != 101 {
+			t.Fatalf("%+v", got)
+		}
 	}
 }
 
