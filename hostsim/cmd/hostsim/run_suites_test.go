@@ -33,7 +33,7 @@ cases:
     expect: {response: {status: 404}}
 `
 
-var milliseconds = regexp.MustCompile(` +[0-9]+ ms| +[0-9.]+ s\n`)
+var milliseconds = regexp.MustCompile(`(?m) +[0-9]+ ms| +[0-9.]+ s$`)
 
 // plainTimes takes out what is never the same.
 func plainTimes(s string) string { return milliseconds.ReplaceAllString(s, " TIME") }
