@@ -18,7 +18,7 @@ number() { # number NAME VALUE MAX
   [[ $2 =~ ^[1-9][0-9]{0,4}$ && $2 -le $3 ]] || fail "$1 is ${2@Q}; want a number from 1 to $3"
 }
 text() { # text NAME VALUE: what stands as it is in sed's commands, YAML and JSON
-  [[ $2 != *[[:cntrl:]\"\\\&\|]* ]] || fail "$1 is ${2@Q}; want one without \", \\, & and |"
+  [[ $2 != *[[:cntrl:]\"\\\&\|]* ]] || fail "$1 has one of \", \\, &, | or a control character; want one without" # it may be secret
 }
 folder=${1:?usage: envoy-config.sh FOLDER [HOST[:PORT]...]}
 shift
