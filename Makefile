@@ -202,4 +202,4 @@ signing: oci ## a release for all platforms, signed by cosign, pulled by oras; b
 	cd build/ship && $(GO) test -tags signing -timeout 60m -count=1 -run Signing .
 
 clean: ## remove what was built
-	rm -rf dist $(OTHER)/*/node_modules $(CLIENTS)/node/node_modules $(OTHER)/*/*.wasm $(OTHER)/*/target
+	rm -rf dist $(OTHER)/*/node_modules $(CLIENTS)/node/node_modules examples/grafana/draw/node_modules $(OTHER)/*/*.wasm $(OTHER)/*/target
