@@ -21,7 +21,7 @@ func ExampleCheck() {
 		panic(err)
 	}
 	s := h.Worker(0).NewStream()
-	if _, err := s.RequestHeaders(Headers{{":method", "GET"}, {":path", "/"}, {"x-name", "Ada"}}, true); err != nil {
+	if _, err := s.RequestHeaders(Headers{{":method", "GET"}, {":path", "/"}, {"x-name", "Dev"}}, true); err != nil {
 		panic(err)
 	}
 	_ = s.End(EndNormal)
@@ -33,7 +33,7 @@ func ExampleCheck() {
 	report, err := Check(context.Background(), wasm, &recording)
 	fmt.Println(report.SameModule, report.VMs, report.Memories, err)
 
-	text = strings.Replace(text, `"out":{"value":"Ada"}`, `"out":{"value":"Bob"}`, 1)
+	text = strings.Replace(text, `"out":{"value":"Dev"}`, `"out":{"value":"Ops"}`, 1)
 	_, err = Check(context.Background(), wasm, strings.NewReader(text))
 	var d *Difference
 	if errors.As(err, &d) {
@@ -44,6 +44,6 @@ func ExampleCheck() {
 	// Output:
 	// true 3 3 <nil>
 	// proxy_on_request_headers
-	// - host call env.proxy_add_header_map_value {"map":0,"key":"x-greeting","value":"hello Ada"}
-	// + calls env.proxy_add_header_map_value {"map":0,"key":"x-greeting","value":"hello Bob"}
+	// - host call env.proxy_add_header_map_value {"map":0,"key":"x-greeting","value":"hello Dev"}
+	// + calls env.proxy_add_header_map_value {"map":0,"key":"x-greeting","value":"hello Ops"}
 }

@@ -104,7 +104,7 @@ func TestReadmeCommands(t *testing.T) {
 			reasons += m[2] + " "
 		}
 	}
-	if len(replicas) != 1 || reasons != "placed pinned " || !strings.Contains(out, `{"status":"ok","session_id":"alice"}`) {
+	if len(replicas) != 1 || reasons != "placed pinned " || !strings.Contains(out, `{"status":"ok","session_id":"planner"}`) {
 		t.Errorf("want one replica, placed and pinned, and a session finished; printed:\n%s", out)
 	}
 }

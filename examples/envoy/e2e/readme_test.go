@@ -60,17 +60,17 @@ func TestReadmeCommands(t *testing.T) {
 	).Replace(script)
 
 	out := runScript(t, root, script, "ENVOY="+bin, "PATH="+withCurl(t, dir))
-	homes, reasons := saidOf(out, "alice: x-pinwheel-replica: "), saidOf(out, "alice: x-pinwheel-reason: ")
+	homes, reasons := saidOf(out, "planner: x-pinwheel-replica: "), saidOf(out, "planner: x-pinwheel-reason: ")
 	if len(homes) != 3 || homes[0] != homes[1] || homes[0] != homes[2] || !strings.HasPrefix(homes[0], "127.0.0.1:") {
-		t.Errorf("alice's three turns went to %q, want one replica", homes)
+		t.Errorf("planner's three turns went to %q, want one replica", homes)
 	}
 	if strings.Join(reasons, " ") != "placed pinned pinned" {
-		t.Errorf("alice's reasons are %q, want placed pinned pinned", reasons)
+		t.Errorf("planner's reasons are %q, want placed pinned pinned", reasons)
 	}
-	if bob := saidOf(out, "bob: x-pinwheel-replica: "); len(bob) != 3 || len(homes) != 3 || bob[0] == homes[0] {
-		t.Errorf("bob went to %q, alice to %q, want three turns each on different replicas", bob, homes)
+	if coder := saidOf(out, "coder: x-pinwheel-replica: "); len(coder) != 3 || len(homes) != 3 || coder[0] == homes[0] {
+		t.Errorf("coder went to %q, planner to %q, want three turns each on different replicas", coder, homes)
 	}
-	if !strings.Contains(out, `{"status":"ok","session_id":"alice"}`) {
+	if !strings.Contains(out, `{"status":"ok","session_id":"planner"}`) {
 		t.Errorf("the release was not acknowledged:\n%s", out)
 	}
 	operated(t, out)
@@ -86,7 +86,7 @@ func TestReadmeCommands(t *testing.T) {
 	for _, carrier := range []string{"stateful-session: ", "original-dst: "} {
 		homes, reasons := saidOf(out, carrier+"x-pinwheel-replica: "), saidOf(out, carrier+"x-pinwheel-reason: ")
 		if len(homes) != 2 || homes[0] != homes[1] || !strings.HasPrefix(homes[0], "127.0.0.1:") || strings.Join(reasons, " ") != "placed pinned" {
-			t.Errorf("%salice went to %q, reasons %q", carrier, homes, reasons)
+			t.Errorf("%splanner went to %q, reasons %q", carrier, homes, reasons)
 		}
 	}
 	if n := len(regexp.MustCompile(`(?m)^pinwheel_sessions\{.*replica="127\.0\.0\.1:\d+".*\} [01]$`).FindAllString(out, -1)); n != 3 {

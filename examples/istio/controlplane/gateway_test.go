@@ -60,7 +60,7 @@ func (g *gateway) ask(method, path, session string, header ...string) answer {
 // turn is one of a client that may send requests.
 func (g *gateway) turn(session string, header ...string) answer {
 	g.t.Helper()
-	return g.ask(http.MethodGet, "/v1/models", session, append(header, "x-user", "alice")...)
+	return g.ask(http.MethodGet, "/v1/models", session, append(header, "x-user", "planner")...)
 }
 
 // until repeats what has to become true within half a minute.
@@ -180,7 +180,7 @@ func serve(t *testing.T, more string) {
 	if a := g.turn("s0"); a.reason != "pinned" {
 		t.Errorf("after that: %+v", a)
 	}
-	if a := g.ask(http.MethodPost, "/finish_session?session_id=s0", "", "x-user", "alice"); a.status != 200 || !strings.Contains(a.body, "ok") {
+	if a := g.ask(http.MethodPost, "/finish_session?session_id=s0", "", "x-user", "planner"); a.status != 200 || !strings.Contains(a.body, "ok") {
 		t.Errorf("release: %+v", a)
 	}
 	if a := g.turn("s0"); a.reason != "placed" {

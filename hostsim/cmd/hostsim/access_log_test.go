@@ -37,9 +37,9 @@ func accessLines(t *testing.T, text string) (lines []accessLine) {
 func TestAccessLogAndRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.jsonl")
 	o := operate(t, "--sim-replicas", "2", "--wasm", shipped, "--access-log", path)
-	chat(t, o.url, "X-Session-ID", "alice@example.com")
-	chat(t, o.url, "X-Session-ID", "alice@example.com")
-	resp, err := http.Post(o.url+"/finish_session?session_id=alice@example.com", "", nil)
+	chat(t, o.url, "X-Session-ID", "planner@example.com")
+	chat(t, o.url, "X-Session-ID", "planner@example.com")
+	resp, err := http.Post(o.url+"/finish_session?session_id=planner@example.com", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestAccessLogAndRotation(t *testing.T) {
 	if got := o.hangup(); !strings.HasPrefix(got, "hostsim: reloaded, access log opened again, ") {
 		t.Errorf("says %q", got)
 	}
-	chat(t, o.url, "X-Session-ID", "bob")
+	chat(t, o.url, "X-Session-ID", "coder")
 	if err := o.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestAccessLogAndRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := readFile(t, path+".1")
-	if strings.Contains(old, "alice") {
+	if strings.Contains(old, "planner") {
 		t.Errorf("the log names a session: %s", old)
 	}
 	lines := append(accessLines(t, old), accessLines(t, readFile(t, path))...)

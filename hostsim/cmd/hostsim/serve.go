@@ -255,10 +255,10 @@ func announce(w io.Writer, address string, plugin bool, clusters []gateway.Clust
 func curlLines(address string) string {
 	return strings.ReplaceAll(`Try, in another terminal, each of the two several times:
   P='{"messages":[{"role":"user","content":"'$(seq -s, 200)'"}]}'
-  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: alice' -d "$P" | grep -o 'Replica[^"]*'
-  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: bob' -d "$P" | grep -o 'Replica[^"]*'
-When alice is done:
-  curl -s -X POST 'ADDRESS/finish_session?session_id=alice'
+  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: planner' -d "$P" | grep -o 'Replica[^"]*'
+  curl -s ADDRESS/v1/chat/completions -H 'X-Session-ID: coder' -d "$P" | grep -o 'Replica[^"]*'
+When planner is done:
+  curl -s -X POST 'ADDRESS/finish_session?session_id=planner'
 For OpenAI's SDKs: OPENAI_BASE_URL=http://ADDRESS/v1, any key, and the header X-Session-ID.
 `, "ADDRESS", address)
 }
