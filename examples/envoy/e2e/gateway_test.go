@@ -90,8 +90,8 @@ const (
 
 func TestMain(m *testing.M) {
 	envoytest.ActAsCurl()
-	// Most tests wait most of the time, for ticks of the plugin, so their number need not be that of the CPUs. Both
-	// numbers are measured. A command line has its own way.
+	// Most tests wait most of the time, for ticks of the plugin, so their number need not be that of the CPUs. A
+	// command line has its own way.
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}

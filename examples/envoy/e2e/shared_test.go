@@ -19,7 +19,7 @@ type place struct {
 	room chan struct{} // a token for each that may be started
 }
 
-// mostOfAKind is what paid: each further one has to be started.
+// mostOfAKind bounds gateways of one kind and version: each further one has to be started, which takes seconds of CPU.
 const mostOfAKind = 2
 
 var gateways = shared{places: map[string]place{}, failed: map[string]bool{}}
