@@ -41,6 +41,7 @@ var rules = []rule{
 	{"hostsim/suite", nil, []string{"./hostsim", "go.yaml.in/yaml/v4"}},
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
+	{"hostsim/replay", nil, []string{"./hostsim", "./hostsim/trace", "./hostsim/replica"}},
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
 	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./build/version", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},

@@ -4,9 +4,11 @@ package trace
 
 import "time"
 
-// BlockTokens is the number of prompt tokens that one block id stands for. Only full blocks have an id: a prompt of
-// n tokens has n/BlockTokens of them.
-const BlockTokens = 64
+// Reader yields sessions one after another. A bad line is a *LineError, after which Next goes on with what follows it;
+// io.EOF is the end. Not safe for concurrent use.
+type Reader interface {
+	Next() (Session, error)
+}
 
 // Session is one conversation: an agent whose turns follow each other.
 //
@@ -19,6 +21,15 @@ type Session struct {
 	ID string
 	// Parent is the ID of the session that started this one as a sub-agent, or empty.
 	Parent string
+	// Group names the sessions that are samples of one task and so begin with one prompt; empty where there is none.
+	Group string
+	// BlockTokens is the number of prompt tokens that one block id stands for, 1 or more. Only full blocks have an id: a
+	// prompt of n tokens has n/BlockTokens of them.
+	BlockTokens int
+	// Replays says that a turn's prompt goes on from the prompt before it and its generated tokens, token by token, as in
+	// rollouts that feed back what was sampled. False where the trace does not tell: then what was generated is nobody's
+	// prefix.
+	Replays bool
 	// Start is when the first turn was sent, measured from the first turn of the outermost parent. Zero or more.
 	Start time.Duration
 	// Turns are in the order of the conversation.
@@ -38,7 +49,7 @@ type Turn struct {
 	Think time.Duration
 	// API is how long the recorded service took to answer. Zero means that it was not recorded.
 	API time.Duration
-	// Blocks names the prompt's full blocks from its beginning, as runs: Input/BlockTokens ids in all.
+	// Blocks names the prompt's full blocks from its beginning, as runs: Input/BlockTokens of the session's ids in all.
 	Blocks []Run
 }
 

@@ -28,6 +28,9 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s %d: %s", ErrBadLine,
 // Unwrap returns ErrBadLine.
 func (e *LineError) Unwrap() error { return ErrBadLine }
 
+// WEKABlockTokens is the size of a block in WEKA's traces, in tokens.
+const WEKABlockTokens = 64
+
 // MaxLineBytes bounds one row. A longer line is a bad line, and reading goes on after it.
 const MaxLineBytes = 16 << 20
 
@@ -47,7 +50,7 @@ const MaxLineBytes = 16 << 20
 // run beside the parent's. A sub-agent's status is not kept.
 //
 // Block numbers of a row are local to it, except that rows with equal tool and sys (tokens of tool definitions and
-// of system prompt) begin with the same text: their blocks 1 to (tool+sys)/BlockTokens are the same blocks. An id as
+// of system prompt) begin with the same text: their blocks 1 to (tool+sys)/WEKABlockTokens are the same blocks. An id as
 // returned holds the row, or the class of rows, in its upper 32 bits and the local number in the lower ones.
 //
 // Not safe for concurrent use. Source of the format: testdata/NOTICE.
@@ -161,7 +164,7 @@ func (r *WEKAReader) parse(text []byte) ([]Session, error) {
 		number = uint64(len(r.classes))
 	}
 	d := wekaDecoder{
-		shared:     uint64((row.Tool + row.Sys) / BlockTokens),
+		shared:     uint64((row.Tool + row.Sys) / WEKABlockTokens),
 		classSpace: classSpace | number<<32,
 		rowSpace:   (r.rows + 1) << 32,
 		fresh:      1,

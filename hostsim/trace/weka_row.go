@@ -29,7 +29,7 @@ type wekaSub struct {
 // agent appends the session of one agent, and after it those of its sub-agents.
 func (d *wekaDecoder) agent(id, parent string, start time.Duration, requests []json.RawMessage, path string) error {
 	at := len(d.sessions)
-	d.sessions = append(d.sessions, Session{ID: id, Parent: parent, Start: start})
+	d.sessions = append(d.sessions, Session{ID: id, Parent: parent, Start: start, BlockTokens: WEKABlockTokens})
 	var turns []Turn
 	var before []Run
 	subs := 0
@@ -114,7 +114,7 @@ func (d *wekaDecoder) request(raw json.RawMessage, before []Run) (Turn, []Run, e
 	if err != nil {
 		return Turn{}, nil, fmt.Errorf("blocks: %w", err)
 	}
-	if got, want := BlockCount(local), t.Input/BlockTokens; got != want {
+	if got, want := BlockCount(local), t.Input/WEKABlockTokens; got != want {
 		return Turn{}, nil, fmt.Errorf("blocks: %d of them, but %d input tokens fill %d", got, t.Input, want)
 	}
 	return t, local, nil

@@ -248,7 +248,7 @@ func FuzzWEKAReader(f *testing.F) {
 				return
 			}
 			for i, turn := range s.Turns {
-				if turn.Input < 1 || BlockCount(turn.Blocks) != turn.Input/BlockTokens || turn.Think < 0 || turn.API < 0 {
+				if turn.Input < 1 || BlockCount(turn.Blocks) != turn.Input/WEKABlockTokens || turn.Think < 0 || turn.API < 0 {
 					t.Fatalf("turn %d of %q breaks an invariant: %+v", i, s.ID, turn)
 				}
 			}

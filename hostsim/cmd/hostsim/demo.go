@@ -20,7 +20,7 @@ import (
 // The demo's replicas. Times are those of a mid-sized model on one node, divided by demoSpeed; what the table shows
 // depends on the cache and on the order of turns, which the speed leaves as it is.
 const (
-	cacheBlockTokens = trace.BlockTokens
+	cacheBlockTokens = trace.WEKABlockTokens
 	// defaultCacheTokens gives four replicas together room for every session of the trace once (2.3 million tokens), but
 	// no replica room for all: what a fleet of the right size has.
 	defaultCacheTokens = 640_000
