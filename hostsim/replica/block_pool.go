@@ -229,15 +229,20 @@ func (p *blockPool) reset() {
 	p.watched.changed = true
 }
 
-// watch begins to notice changes of chain. It goes on with the block key where open, and has its greatest length where not.
-func (p *blockPool) watch(chain []int32, key uint64, private, open bool) {
+// watch begins to notice changes of the chain that was found for a request.
+func (p *blockPool) watch(chain []int32) {
 	for _, i := range chain {
 		p.blocks[i].state |= isWatched
 	}
-	p.watched = watch{open: open, key: key, private: private}
+	p.watched.changed = false
 }
 
-// unwatch ends what watch began.
+// watchKey notices when the content appears that a chain ends for want of.
+func (p *blockPool) watchKey(key uint64, private bool) {
+	p.watched.open, p.watched.key, p.watched.private = true, key, private
+}
+
+// unwatch ends what watch and watchKey began.
 func (p *blockPool) unwatch(chain []int32) {
 	for _, i := range chain {
 		p.blocks[i].state &^= isWatched

@@ -22,6 +22,10 @@ type EngineConfig struct {
 	MaxBatchedTokens int
 	// MaxSequences bounds the requests that run at once, 1 or more.
 	MaxSequences int
+	// AlignedChunks says that a prefill chunk ends where a block does, or where the prompt does: hybrid models keep their
+	// recurrent state at the end of a chunk (vLLM's mamba_cache_mode align). A request for whose next chunk the step's
+	// budget has no block left gets nothing in that step, and if it waits, nobody behind it is admitted.
+	AlignedChunks bool
 	// Step tells how long a step takes. Nil is a step that takes no time.
 	Step StepModel
 }
@@ -240,7 +244,7 @@ func (e *Engine) Crash() []*Request {
 	}
 	clear(e.running)
 	e.running, e.stepping = e.running[:0], false
-	e.pool = newBlockPool(e.config.Blocks)
+	e.pool, e.chain = newBlockPool(e.config.Blocks), e.chain[:0]
 	e.blocked = blockedHead{}
 	return lost
 }

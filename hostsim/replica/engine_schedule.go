@@ -9,7 +9,10 @@ func (e *Engine) schedule(now time.Duration) Batch {
 	preempted := false
 	for i := 0; i < len(e.running) && budget > 0; i++ {
 		r := e.running[i]
-		n := min(r.total-r.computed, budget)
+		n := e.chunk(r, r.computed, budget)
+		if n == 0 {
+			continue
+		}
 		if r.computed+n > r.room {
 			lost, ok := e.makeRoom(r, n)
 			preempted = preempted || lost
@@ -23,12 +26,14 @@ func (e *Engine) schedule(now time.Duration) Batch {
 	// A step that had to preempt admits nothing: what it would admit first is what it has just preempted.
 	for !preempted && budget > 0 && len(e.running) < e.config.MaxSequences && e.waiting.len() > 0 {
 		r := e.waiting.front()
-		if !e.admit(now, r) {
+		found := e.lookUp(r)
+		n := e.chunk(r, found, budget)
+		if n == 0 || !e.fits(r) {
 			break // and so nobody overtakes it
 		}
 		e.waiting.popFront()
 		e.running = append(e.running, r)
-		n := min(r.total-r.computed, budget)
+		e.admit(now, r, found)
 		e.allocate(r, n)
 		e.take(r, n, &b)
 		budget -= n
@@ -115,43 +120,50 @@ func (r *Request) key(i int) (key uint64, private bool) {
 	return r.private + uint64(i), true
 }
 
-// admit looks r up in the cache and, where the pool has room for all of its tokens known so far, makes it hold what was
-// found. Room for the first chunk alone would not do: vLLM's scheduler_reserve_full_isl.
-func (e *Engine) admit(now time.Duration, r *Request) bool {
-	if !e.blocked.still(r, &e.pool) {
-		e.lookUp(r)
+// chunk returns how many tokens of r, of which start are computed, go into a step that has room for budget.
+func (e *Engine) chunk(r *Request, start, budget int) int {
+	n := min(r.total-start, budget)
+	prefill := max(r.Prompt, r.total-1)
+	if !e.config.AlignedChunks || start >= prefill {
+		return n
 	}
-	found := len(e.chain) * e.config.BlockTokens
-	first := r.Preemptions == 0
-	if first {
+	size := e.config.BlockTokens
+	end := start + n
+	if end < prefill {
+		// A block that no step has room for is computed in parts.
+		if aligned := end / size * size; aligned > start || size <= e.config.MaxBatchedTokens {
+			end = aligned
+		}
+	}
+	if next := (start/size + 1) * size; start%size != 0 {
+		end = min(end, next)
+	}
+	// The state at the last boundary is what the next turn finds, so a chunk ends there too.
+	if last := (r.total - 1) / size * size; start < last {
+		end = min(end, last)
+	}
+	return max(0, end-start)
+}
+
+// lookUp returns how many tokens of the request at the head of the queue are in the cache, and leaves their blocks in
+// e.chain.
+func (e *Engine) lookUp(r *Request) (found int) {
+	if e.blocked.request != r || e.pool.watched.changed {
+		e.findChain(r)
+	}
+	found = len(e.chain) * e.config.BlockTokens
+	if r.Preemptions == 0 {
 		r.Queried += int64(r.total)
 		r.Found += int64(found)
 		e.stats.QueriedTokens += int64(r.total)
 		e.stats.FoundTokens += int64(found)
 	}
-	// Cached blocks in the free list are counted as free, but r needs them itself.
-	if e.blocksFor(r.total)-e.blocked.held > e.pool.free {
-		return false
-	}
-	e.pool.unwatch(e.chain)
-	e.blocked.request = nil
-	if len(e.spare) > 0 {
-		r.blocks, e.spare = e.spare[len(e.spare)-1], e.spare[:len(e.spare)-1]
-	}
-	e.pool.touch(e.chain)
-	r.blocks = append(r.blocks, e.chain...)
-	r.computed, r.hashed, r.prefill, r.stale = found, len(e.chain), r.total, false
-	r.room, r.nextFull = found, found+e.config.BlockTokens
-	if first {
-		r.Admitted, r.Cached = now, found
-		e.stats.CachedTokens += int64(found)
-	}
-	return true
+	return found
 }
 
-// lookUp finds the longest chain of cached blocks that r begins with, at least one token short of all that is known: the
-// model has to compute something to answer.
-func (e *Engine) lookUp(r *Request) {
+// findChain finds the longest chain of cached blocks that r begins with, at least one token short of all that is known:
+// the model has to compute something to answer.
+func (e *Engine) findChain(r *Request) {
 	e.pool.unwatch(e.chain)
 	e.chain = e.chain[:0]
 	limit := (r.total - 1) / e.config.BlockTokens
@@ -160,6 +172,7 @@ func (e *Engine) lookUp(r *Request) {
 		key, private := r.key(i)
 		b := e.pool.find(key, private)
 		if b == none {
+			e.pool.watchKey(key, private)
 			break
 		}
 		if e.pool.held(b) {
@@ -167,12 +180,30 @@ func (e *Engine) lookUp(r *Request) {
 		}
 		e.chain = append(e.chain, b)
 	}
+	e.pool.watch(e.chain)
 	e.blocked = blockedHead{request: r, held: held}
-	if n := len(e.chain); n < limit {
-		key, private := r.key(n)
-		e.pool.watch(e.chain, key, private, true)
-	} else {
-		e.pool.watch(e.chain, 0, false, false)
+}
+
+// fits says whether the pool has room for all tokens of r that are known so far; room for its first chunk alone would not
+// do (vLLM's scheduler_reserve_full_isl). Cached blocks that nobody holds count as free, but r needs them itself.
+func (e *Engine) fits(r *Request) bool {
+	return e.blocksFor(r.total)-e.blocked.held <= e.pool.free
+}
+
+// admit makes r hold the blocks that were found for it.
+func (e *Engine) admit(now time.Duration, r *Request, found int) {
+	e.pool.unwatch(e.chain)
+	e.blocked = blockedHead{}
+	if len(e.spare) > 0 {
+		r.blocks, e.spare = e.spare[len(e.spare)-1], e.spare[:len(e.spare)-1]
+	}
+	e.pool.touch(e.chain)
+	r.blocks = append(r.blocks, e.chain...)
+	r.computed, r.hashed, r.prefill, r.stale = found, len(e.chain), r.total, false
+	r.room, r.nextFull = found, found+e.config.BlockTokens
+	if r.Preemptions == 0 {
+		r.Admitted, r.Cached = now, found
+		e.stats.CachedTokens += int64(found)
 	}
 }
 
@@ -182,10 +213,6 @@ type blockedHead struct {
 	request *Request
 	// held is the number of the chain's blocks that running requests hold.
 	held int
-}
-
-func (h *blockedHead) still(r *Request, p *blockPool) bool {
-	return h.request == r && !p.watched.changed
 }
 
 // blocksFor returns the number of blocks that hold tokens tokens.
