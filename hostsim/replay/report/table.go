@@ -34,14 +34,10 @@ func Table(w io.Writer, r *replay.Result) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	columns := map[string]column{}
-	for i := range metrics {
-		columns[metrics[i].name] = newColumn(&metrics[i], r.Policies)
-	}
 	for _, names := range blocks {
 		var g grid
 		for _, name := range names {
-			c := columns[name]
+			c := newColumn(metricOf(name), r.Policies)
 			addMetric(&g, &c)
 			if name == "wall" {
 				g.column("x first", ratios(&c), true)
