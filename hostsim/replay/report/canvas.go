@@ -51,7 +51,7 @@ func (c *canvas) ClearTextRotation()                 {}
 // Text writes at the baseline's left end, as chartdraw asks. The ticks of axes are anchored where they belong, so that a
 // reader's other font does not move them.
 func (c *canvas) Text(body string, x, y int) {
-	width := c.Renderer.MeasureText(body).Width()
+	width := c.MeasureText(body).Width()
 	switch at := float64(x); c.class {
 	case "tick-x", "name":
 		c.label(body, at+float64(width)/2, float64(y), "middle", c.class)
@@ -60,6 +60,13 @@ func (c *canvas) Text(body string, x, y int) {
 	default:
 		c.label(body, at, float64(y), "start", c.class)
 	}
+}
+
+// MeasureText is somewhat more than the text needs in chartdraw's font: readers have wider ones.
+func (c *canvas) MeasureText(text string) chartdraw.Box {
+	box := c.Renderer.MeasureText(text)
+	box.Right = box.Left + (box.Width()*6+4)/5
+	return box
 }
 
 func (c *canvas) Save(w io.Writer) error {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,15 +39,7 @@ func detailsOf(policies []shown) (out []details) {
 		replicas := p.Run.Replicas
 		if len(replicas) > detailRows {
 			replicas = slices.Clone(replicas)
-			slices.SortStableFunc(replicas, func(a, b replay.ReplicaResult) int {
-				switch {
-				case a.Busy > b.Busy:
-					return -1
-				case a.Busy < b.Busy:
-					return 1
-				}
-				return 0
-			})
+			slices.SortStableFunc(replicas, func(a, b replay.ReplicaResult) int { return cmp.Compare(b.Busy, a.Busy) })
 			d.Left = len(replicas) - detailRows
 			replicas = replicas[:detailRows]
 		}

@@ -13,7 +13,9 @@ type figure struct {
 	Title string
 	// Class is the colour of the policy that the figure is about, if it is about one.
 	Class string
-	SVG   template.HTML
+	// Note says which way is better.
+	Note string
+	SVG  template.HTML
 }
 
 // figures are the charts of a page.
@@ -28,7 +30,7 @@ type figures struct {
 // add keeps a chart that has something to show.
 func add(to *[]figure, title, class string, svg template.HTML, err error) error {
 	if err == nil && svg != "" {
-		*to = append(*to, figure{title, class, svg})
+		*to = append(*to, figure{Title: title, Class: class, SVG: svg})
 	}
 	return err
 }
@@ -43,6 +45,9 @@ func drawFigures(r *replay.Result, policies []shown) (*figures, error) {
 		svg, err := compare(&c, policies)
 		if err := add(&f.Compare, c.head(), "", svg, err); err != nil {
 			return nil, err
+		}
+		if n := len(f.Compare); n > 0 {
+			f.Compare[n-1].Note = map[int]string{-1: "less is better", 1: "more is better"}[c.want]
 		}
 	}
 	for _, l := range latencies {
@@ -74,8 +79,9 @@ func drawFigures(r *replay.Result, policies []shown) (*figures, error) {
 	if err := f.drawLoads(policies, end); err != nil {
 		return nil, err
 	}
+	begin := earliest(policies, end)
 	for i := range policies {
-		svg, err := gantt(&policies[i], end)
+		svg, err := gantt(&policies[i], begin, end)
 		if err := add(&f.Gantt, policies[i].Name, policies[i].Class, svg, err); err != nil {
 			return nil, err
 		}

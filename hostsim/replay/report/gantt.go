@@ -12,37 +12,49 @@ import (
 // ganttRows is how many of the slowest sessions are shown of each policy.
 const ganttRows = 12
 
+// denseMoves is how many changes of the replica a row shows with a sign each; of more it shows where they are.
+const denseMoves = 8
+
+// slowest are a policy's sessions for the chart.
+func (s *shown) slowest() []replay.SessionSpan {
+	if s.Run == nil {
+		return nil
+	}
+	return s.Run.Slowest[:min(ganttRows, len(s.Run.Slowest))]
+}
+
+// earliest is when the first of these sessions began, in seconds.
+func earliest(policies []shown, end float64) float64 {
+	for i := range policies {
+		for _, session := range policies[i].slowest() {
+			for _, t := range session.Turns {
+				end = min(end, finite(t.Sent))
+			}
+		}
+	}
+	return end
+}
+
 // gantt draws the sessions that ended last: each turn's queue, prefill and decode, and where the replica changed. "" without
 // sessions.
-func gantt(s *shown, end float64) (template.HTML, error) {
-	var sessions []replay.SessionSpan
-	if s.Run != nil {
-		sessions = s.Run.Slowest[:min(ganttRows, len(s.Run.Slowest))]
-	}
+func gantt(s *shown, begin, end float64) (template.HTML, error) {
+	sessions := s.slowest()
 	if len(sessions) == 0 {
 		return "", nil
 	}
 	n := float64(len(sessions))
 	ch := chart{width: 580, height: 56 + 18*len(sessions), gridX: true, xName: "time, s",
 		about: fmt.Sprintf("%s: the %d sessions that ended last", s.Name, len(sessions))}
-	ch.x, ch.xTicks = linear(0, end, 6, number)
+	ch.x, ch.xTicks = linear(begin, end, 6, number)
 	ch.y = &scale{min: 0, max: n}
 	for i := range sessions {
 		ch.yTicks = append(ch.yTicks, chartdraw.Tick{Value: n - float64(i) - 0.5, Label: short(printable(sessions[i].Session), 16)})
 	}
 	ch.draw = func(p plane) {
-		var moves [][2]float64
 		for i := range sessions {
 			y := p.py(n - float64(i) - 0.5)
-			moves = append(moves, drawSession(p, &sessions[i], y)...)
+			drawMoves(p, drawSession(p, &sessions[i], y), y)
 		}
-		for _, m := range moves {
-			p.move(m[0], m[1]-8)
-			p.line(m[0], m[1]+8)
-			p.move(m[0]-3, m[1]-8)
-			p.line(m[0]+3, m[1]-8)
-		}
-		p.paint("moved")
 		for i := range sessions { // to point at
 			p.rect(float64(p.box.Left), p.py(n-float64(i)), float64(p.box.Width()), p.py(0)-p.py(1))
 			p.paintTitled("row", sessionText(&sessions[i]))
@@ -51,8 +63,22 @@ func gantt(s *shown, end float64) (template.HTML, error) {
 	return ch.svg()
 }
 
+func drawMoves(p plane, moves []float64, y float64) {
+	for _, x := range moves {
+		p.move(x, y-8)
+		if len(moves) > denseMoves {
+			p.line(x, y-4)
+			continue
+		}
+		p.line(x, y+8)
+		p.move(x-3, y-8)
+		p.line(x+3, y-8)
+	}
+	p.paint("moved")
+}
+
 // drawSession draws one row and returns where the replica changed.
-func drawSession(p plane, s *replay.SessionSpan, y float64) (moves [][2]float64) {
+func drawSession(p plane, s *replay.SessionSpan, y float64) (moves []float64) {
 	phases := [3]struct {
 		class string
 		path  strings.Builder
@@ -77,7 +103,7 @@ func drawSession(p plane, s *replay.SessionSpan, y float64) (moves [][2]float64)
 			phases[k].end = max(phases[k].end, to)
 		}
 		if i > 0 && t.Replica != s.Turns[i-1].Replica {
-			moves = append(moves, [2]float64{p.px(t.Sent), y})
+			moves = append(moves, p.px(finite(t.Sent)))
 		}
 	}
 	for k := len(phases) - 1; k >= 0; k-- { // waiting is drawn last: it is what one looks for

@@ -82,7 +82,7 @@ func rows(r *replay.Result) (out []row) {
 			line.Cells = append(line.Cells, text)
 		}
 		out = append(out, line)
-		if metrics[i].name == "wall" {
+		if metrics[i].name == "wall" && len(c.cells) > 0 {
 			line = row{Head: "wall by the first policy's"}
 			for _, text := range ratios(&c) {
 				line.Cells = append(line.Cells, cell{Median: text})

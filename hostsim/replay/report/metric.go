@@ -170,10 +170,10 @@ func (c *column) best(i int) bool {
 
 // number is v with a comma between thousands.
 func number(v float64, decimals int) string {
-	text := strconv.FormatFloat(v, 'f', decimals, 64)
+	text := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
 	sign := ""
-	if strings.HasPrefix(text, "-") {
-		sign, text = "-", text[1:]
+	if v < 0 && strings.ContainsAny(text, "123456789") {
+		sign = "-"
 	}
 	whole, rest := text, ""
 	if dot := strings.IndexByte(text, '.'); dot >= 0 {

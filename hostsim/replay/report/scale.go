@@ -68,28 +68,47 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// logarithmic is a scale of seconds over decades around lo to hi, both above 0.
+// logarithmic is a scale of seconds around lo to hi, both above 0, with ticks at the decades, and at 2 and 5 in between where
+// there are few.
 func logarithmic(lo, hi float64) (*scale, []chartdraw.Tick) {
-	from, to := math.Floor(math.Log10(lo)+1e-9), math.Ceil(math.Log10(hi)-1e-9)
-	if to <= from {
-		to = from + 1
+	steps := []float64{1, 2, 5}
+	if hi > 200*lo {
+		steps = steps[:1]
+	}
+	var all []float64
+	for e := math.Floor(math.Log10(lo)) - 1; e <= math.Log10(hi)+1; e++ {
+		for _, m := range steps {
+			all = append(all, m*math.Pow(10, e))
+		}
+	}
+	from, to := 0, len(all)-1
+	for from+1 < to && all[from+1] <= lo*(1+1e-9) {
+		from++
+	}
+	for to-1 > from && all[to-1] >= hi*(1-1e-9) {
+		to--
 	}
 	var ticks []chartdraw.Tick
-	for e := from; e <= to; e++ {
-		ticks = append(ticks, chartdraw.Tick{Value: math.Pow(10, e), Label: decade(int(e))})
+	for _, v := range all[from : to+1] {
+		ticks = append(ticks, chartdraw.Tick{Value: v, Label: duration(v)})
 	}
-	return &scale{min: math.Pow(10, from), max: math.Pow(10, to), bend: math.Log10}, ticks
+	return &scale{min: all[from], max: all[to], bend: math.Log10}, ticks
 }
 
-// decade is 10^e seconds in words.
-func decade(e int) string {
+// duration is a round number of seconds in words.
+func duration(v float64) string {
+	unit := " s"
 	switch {
-	case e >= 0:
-		return number(math.Pow(10, float64(e)), 0) + " s"
-	case e >= -3:
-		return number(math.Pow(10, float64(e+3)), 0) + " ms"
+	case v < 0.999e-3:
+		v, unit = v*1e6, " µs"
+	case v < 0.999:
+		v, unit = v*1e3, " ms"
 	}
-	return number(math.Pow(10, float64(e+6)), max(0, -e-6)) + " µs"
+	decimals := 0
+	if v < 0.999 {
+		decimals = -int(math.Floor(math.Log10(v) + 1e-9))
+	}
+	return number(v, decimals) + unit
 }
 
 // tail is a scale of percentiles that gives each further nine the same room; 100 stands where 99.6 would.

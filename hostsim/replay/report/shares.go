@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"html/template"
 	"slices"
 
@@ -18,7 +19,7 @@ func shares(policies []shown, about string, of func(*replay.ReplicaResult) float
 		for k := range p.Run.Replicas {
 			byPolicy[i] = append(byPolicy[i], finite(of(&p.Run.Replicas[k])))
 		}
-		slices.SortFunc(byPolicy[i], func(a, b float64) int { return int(max(-1, min(1, (b-a)*1e9))) })
+		slices.SortFunc(byPolicy[i], func(a, b float64) int { return cmp.Compare(b, a) })
 		replicas = max(replicas, len(byPolicy[i]))
 		if len(byPolicy[i]) > 0 {
 			most = max(most, byPolicy[i][0])

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -38,15 +39,7 @@ func shownPolicies(r *replay.Result) []shown {
 			for k := range byWall {
 				byWall[k] = k
 			}
-			slices.SortStableFunc(byWall, func(a, b int) int {
-				switch d := p.Seeds[a].Wall - p.Seeds[b].Wall; {
-				case d < 0:
-					return -1
-				case d > 0:
-					return 1
-				}
-				return 0
-			})
+			slices.SortStableFunc(byWall, func(a, b int) int { return cmp.Compare(p.Seeds[a].Wall, p.Seeds[b].Wall) })
 			s.Run = &p.Seeds[byWall[(len(byWall)-1)/2]]
 		}
 		out = append(out, s)

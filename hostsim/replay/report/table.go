@@ -58,7 +58,7 @@ func writeSetup(b *strings.Builder, r *replay.Result) {
 	for _, f := range r.Setup {
 		fmt.Fprintf(b, "%s  %s\n", pad(printable(f.Name), width), printable(f.Value))
 	}
-	fmt.Fprintf(b, "%s  %s%% (one cache without bound for all)\n", pad("ideal hit rate", width), number(r.Ideal*100, 1))
+	fmt.Fprintf(b, "%s  %s%% (one cache without bound for all)\n", pad("ideal hit rate", width), number(finite(r.Ideal)*100, 1))
 	fmt.Fprintf(b, "%s  %s\n", pad("seeds", width), seedText(r))
 }
 

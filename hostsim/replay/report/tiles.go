@@ -27,7 +27,7 @@ func tiles(r *replay.Result, policies []shown) (out []tile) {
 		if len(policies) > 1 && c.best(best) {
 			t.Policy, t.Class = policies[best].Name, policies[best].Class
 			b, n := c.cells[best], c.cells[next]
-			t.Next = "next " + short(policies[next].Name, longestName) + " " + c.withUnit(n.median)
+			t.Next = "next: " + short(policies[next].Name, longestName) + " " + c.withUnit(n.median)
 			if b.median != n.median && b.n > 1 && n.n > 1 && b.max >= n.min && n.max >= b.min {
 				t.Next += ", seeds overlap"
 			}
