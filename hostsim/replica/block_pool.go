@@ -65,7 +65,7 @@ type watch struct {
 }
 
 func newBlockPool(size int) blockPool {
-	return blockPool{size: size, free: size, empty: none, oldest: none, newest: none, watched: watch{changed: true}}
+	return blockPool{size: size, free: size, empty: none, oldest: none, newest: none}
 }
 
 // take gives the next free block to one holder. There must be one.
@@ -234,7 +234,7 @@ func (p *blockPool) watch(chain []int32) {
 	for _, i := range chain {
 		p.blocks[i].state |= isWatched
 	}
-	p.watched.changed = false
+	p.watched = watch{}
 }
 
 // watchKey notices when the content appears that a chain ends for want of.
@@ -247,7 +247,7 @@ func (p *blockPool) unwatch(chain []int32) {
 	for _, i := range chain {
 		p.blocks[i].state &^= isWatched
 	}
-	p.watched = watch{changed: true}
+	p.watched = watch{}
 }
 
 // bucket returns the index of the bucket for a key.

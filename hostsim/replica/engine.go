@@ -133,9 +133,11 @@ type Engine struct {
 	running []*Request
 	// finished is what the last End returned.
 	finished []*Request
-	blocked  blockedHead
-	// chain is the chain that the last lookup found.
+	// chain is the chain of blocks that the last lookup found; requests hold held of them.
 	chain []int32
+	held  int
+	// watched is the request for which chain was found, as long as that is kept.
+	watched *Request
 	// spare are block lists of requests that have ended.
 	spare [][]int32
 	// nextPrivate is the first private key that nobody has.
@@ -245,7 +247,7 @@ func (e *Engine) Crash() []*Request {
 	clear(e.running)
 	e.running, e.stepping = e.running[:0], false
 	e.pool, e.chain = newBlockPool(e.config.Blocks), e.chain[:0]
-	e.blocked = blockedHead{}
+	e.watched = nil
 	return lost
 }
 

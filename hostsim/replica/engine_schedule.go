@@ -29,7 +29,8 @@ func (e *Engine) schedule(now time.Duration) Batch {
 		found := e.lookUp(r)
 		n := e.chunk(r, found, budget)
 		if n == 0 || !e.fits(r) {
-			break // and so nobody overtakes it
+			e.watch(r) // and nobody overtakes it
+			break
 		}
 		e.waiting.popFront()
 		e.running = append(e.running, r)
@@ -148,7 +149,8 @@ func (e *Engine) chunk(r *Request, start, budget int) int {
 // lookUp returns how many tokens of the request at the head of the queue are in the cache, and leaves their blocks in
 // e.chain.
 func (e *Engine) lookUp(r *Request) (found int) {
-	if e.blocked.request != r || e.pool.watched.changed {
+	if e.watched != r || e.pool.watched.changed {
+		e.unwatch()
 		e.findChain(r)
 	}
 	found = len(e.chain) * e.config.BlockTokens
@@ -164,36 +166,51 @@ func (e *Engine) lookUp(r *Request) (found int) {
 // findChain finds the longest chain of cached blocks that r begins with, at least one token short of all that is known:
 // the model has to compute something to answer.
 func (e *Engine) findChain(r *Request) {
-	e.pool.unwatch(e.chain)
-	e.chain = e.chain[:0]
-	limit := (r.total - 1) / e.config.BlockTokens
-	held := 0
-	for i := range limit {
-		key, private := r.key(i)
-		b := e.pool.find(key, private)
+	e.chain, e.held = e.chain[:0], 0
+	for i := range e.findable(r) {
+		b := e.pool.find(r.key(i))
 		if b == none {
-			e.pool.watchKey(key, private)
 			break
 		}
 		if e.pool.held(b) {
-			held++
+			e.held++
 		}
 		e.chain = append(e.chain, b)
 	}
+}
+
+// findable returns the number of r's blocks that can be looked for.
+func (e *Engine) findable(r *Request) int { return (r.total - 1) / e.config.BlockTokens }
+
+// watch keeps what was found for r, which waits at the head of the queue, until something happens that could change it. A
+// head that waits for memory is looked up at every step, a thousand blocks each time.
+func (e *Engine) watch(r *Request) {
+	if e.watched == r {
+		return
+	}
+	e.watched = r
 	e.pool.watch(e.chain)
-	e.blocked = blockedHead{request: r, held: held}
+	if n := len(e.chain); n < e.findable(r) {
+		e.pool.watchKey(r.key(n))
+	}
+}
+
+func (e *Engine) unwatch() {
+	if e.watched != nil {
+		e.pool.unwatch(e.chain)
+		e.watched = nil
+	}
 }
 
 // fits says whether the pool has room for all tokens of r that are known so far; room for its first chunk alone would not
 // do (vLLM's scheduler_reserve_full_isl). Cached blocks that nobody holds count as free, but r needs them itself.
 func (e *Engine) fits(r *Request) bool {
-	return e.blocksFor(r.total)-e.blocked.held <= e.pool.free
+	return e.blocksFor(r.total)-e.held <= e.pool.free
 }
 
 // admit makes r hold the blocks that were found for it.
 func (e *Engine) admit(now time.Duration, r *Request, found int) {
-	e.pool.unwatch(e.chain)
-	e.blocked = blockedHead{}
+	e.unwatch()
 	if len(e.spare) > 0 {
 		r.blocks, e.spare = e.spare[len(e.spare)-1], e.spare[:len(e.spare)-1]
 	}
@@ -205,14 +222,6 @@ func (e *Engine) admit(now time.Duration, r *Request, found int) {
 		r.Admitted, r.Cached = now, found
 		e.stats.CachedTokens += int64(found)
 	}
-}
-
-// blockedHead remembers what was found for the request at the head of the wait queue, for as long as nothing happens that
-// could change it. A head that waits for memory is looked up at every step, a thousand blocks each time.
-type blockedHead struct {
-	request *Request
-	// held is the number of the chain's blocks that running requests hold.
-	held int
 }
 
 // blocksFor returns the number of blocks that hold tokens tokens.
