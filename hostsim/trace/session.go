@@ -2,7 +2,11 @@
 // same as before. It holds no text. Replays and simulated replicas need nothing more to tell a cache hit from a miss.
 package trace
 
-import "time"
+import (
+	"errors"
+	"io"
+	"time"
+)
 
 // Reader yields sessions one after another. A bad line is a *LineError, after which Next goes on with what follows it;
 // io.EOF is the end. Not safe for concurrent use.
@@ -30,7 +34,11 @@ type Session struct {
 	// rollouts that feed back what was sampled. False where the trace does not tell: then what was generated is nobody's
 	// prefix.
 	Replays bool
-	// Start is when the first turn was sent, measured from the first turn of the outermost parent. Zero or more.
+	// Tool and System are how many tokens of tool definitions and of system prompt the prompt begins with, where the trace
+	// tells; zero where it does not. Sessions in which both are equal share them.
+	Tool, System int
+	// Start is when the first turn was sent: measured from the trace's beginning where its sessions have one clock
+	// (Mooncake, qwen-bailian, decision logs), else from the first turn of the outermost parent. Zero or more.
 	Start time.Duration
 	// Turns are in the order of the conversation.
 	Turns []Turn
@@ -51,6 +59,24 @@ type Turn struct {
 	API time.Duration
 	// Blocks names the prompt's full blocks from its beginning, as runs: Input/BlockTokens of the session's ids in all.
 	Blocks []Run
+	// Tail is the id of the prompt's last block where that is not full and the trace names it all the same, as Mooncake's and
+	// qwen-bailian's do. Zero elsewhere. A tail's block is in no cache; it is kept so that what a trace counts can be counted.
+	Tail uint64
+}
+
+// ReadAll returns all remaining sessions of r. It stops at the first error, a bad line too, and returns what came before.
+func ReadAll(r Reader) ([]Session, error) {
+	var all []Session
+	for {
+		s, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return all, err
+		}
+		all = append(all, s)
+	}
 }
 
 // Run is Count consecutive block ids that begin with First.
@@ -76,4 +102,13 @@ func AppendBlocks(dst []uint64, runs []Run) []uint64 {
 		}
 	}
 	return dst
+}
+
+// appendID appends one id, joined to the last run where it follows on.
+func appendID(runs []Run, id uint64) []Run {
+	if n := len(runs); n > 0 && runs[n-1].First+uint64(runs[n-1].Count) == id {
+		runs[n-1].Count++
+		return runs
+	}
+	return append(runs, Run{First: id, Count: 1})
 }

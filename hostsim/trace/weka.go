@@ -1,38 +1,14 @@
 package trace
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"time"
 )
-
-// ErrBadLine is wrapped by the error for a line that is not a valid row.
-var ErrBadLine = errors.New("trace: bad line")
-
-// LineError names the line that a reader could not use and why. It wraps ErrBadLine.
-type LineError struct {
-	// Line counts from 1.
-	Line int
-	// Reason is one short sentence with the place inside the row.
-	Reason string
-}
-
-// Error returns "trace: bad line 7: r[3]: ...".
-func (e *LineError) Error() string { return fmt.Sprintf("%s %d: %s", ErrBadLine, e.Line, e.Reason) }
-
-// Unwrap returns ErrBadLine.
-func (e *LineError) Unwrap() error { return ErrBadLine }
 
 // WEKABlockTokens is the size of a block in WEKA's traces, in tokens.
 const WEKABlockTokens = 64
-
-// MaxLineBytes bounds one row. A longer line is a bad line, and reading goes on after it.
-const MaxLineBytes = 16 << 20
 
 // WEKAReader reads the delta-encoded form of WEKA's Claude Code traces, one JSON object a line:
 //
@@ -55,8 +31,7 @@ const MaxLineBytes = 16 << 20
 //
 // Not safe for concurrent use. Source of the format: testdata/NOTICE.
 type WEKAReader struct {
-	in      *bufio.Reader
-	line    int
+	lines   *lines
 	rows    uint64
 	classes map[promptClass]uint64
 	ready   []Session
@@ -70,23 +45,22 @@ type promptClass struct{ tool, sys int }
 const classSpace = 1 << 63
 
 // NewWEKAReader reads rows from r. It buffers, and takes one line at a time.
-func NewWEKAReader(r io.Reader) *WEKAReader {
-	return &WEKAReader{in: bufio.NewReader(r), classes: map[promptClass]uint64{}, ids: map[string]int{}}
+func NewWEKAReader(r io.Reader) *WEKAReader { return newWEKAReader(newLines(r)) }
+
+func newWEKAReader(l *lines) *WEKAReader {
+	return &WEKAReader{lines: l, classes: map[promptClass]uint64{}, ids: map[string]int{}}
 }
 
 // Next returns the next session, or io.EOF after the last. A bad line gives a *LineError, and the call after it goes
 // on with the line below; other errors are those of the underlying reader. Empty lines are passed over.
 func (r *WEKAReader) Next() (Session, error) {
 	for len(r.ready) == 0 {
-		text, err := r.readLine()
+		text, err := r.lines.next()
 		if err != nil {
 			return Session{}, err
 		}
-		if len(bytes.TrimSpace(text)) == 0 {
-			continue
-		}
 		if r.ready, err = r.parse(text); err != nil {
-			return Session{}, &LineError{Line: r.line, Reason: err.Error()}
+			return Session{}, r.lines.bad(err)
 		}
 	}
 	s := r.ready[0]
@@ -95,43 +69,7 @@ func (r *WEKAReader) Next() (Session, error) {
 }
 
 // ReadAll returns all remaining sessions. It stops at the first error, and returns what came before it.
-func (r *WEKAReader) ReadAll() ([]Session, error) {
-	var all []Session
-	for {
-		s, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return all, err
-		}
-		all = append(all, s)
-	}
-}
-
-// readLine returns the next line without its end. An overlong line is consumed to its end before it is refused.
-func (r *WEKAReader) readLine() ([]byte, error) {
-	var text []byte
-	size := 0
-	for {
-		part, err := r.in.ReadSlice('\n')
-		size += len(part)
-		if size <= MaxLineBytes {
-			text = append(text, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && (!errors.Is(err, io.EOF) || size == 0):
-			return nil, err
-		}
-		r.line++
-		if size > MaxLineBytes {
-			return nil, &LineError{Line: r.line, Reason: fmt.Sprintf("longer than %d bytes", MaxLineBytes)}
-		}
-		return bytes.TrimSuffix(text, []byte("\n")), nil
-	}
-}
+func (r *WEKAReader) ReadAll() ([]Session, error) { return ReadAll(r) }
 
 // wekaRow is a line as it stands in the file.
 type wekaRow struct {
@@ -172,29 +110,9 @@ func (r *WEKAReader) parse(text []byte) ([]Session, error) {
 	if err := d.agent(row.ID, "", 0, row.Requests, "r"); err != nil {
 		return nil, err
 	}
+	d.sessions[0].Tool, d.sessions[0].System = row.Tool, row.Sys
 	r.rows++
 	r.classes[class] = number
-	r.ids[row.ID] = r.line
+	r.ids[row.ID] = r.lines.number
 	return d.sessions, nil
-}
-
-// strictUnmarshal refuses unknown fields and anything after the value: a misspelt key must not read as a zero.
-func strictUnmarshal(text []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more text after the JSON value")
-	}
-	return nil
-}
-
-// seconds converts a recorded time. The bound keeps the arithmetic of a whole session far from overflow.
-func seconds(s float64) (time.Duration, error) {
-	if math.IsNaN(s) || s < 0 || s > 1e9 {
-		return 0, fmt.Errorf("%v is not a time between 0 and 1e9 seconds", s)
-	}
-	return time.Duration(math.Round(s * 1e9)), nil
 }

@@ -95,10 +95,10 @@ func (d *wekaDecoder) request(raw json.RawMessage, before []Run) (Turn, []Run, e
 			return Turn{}, nil, fmt.Errorf("field %d: %w", i, err)
 		}
 	}
-	if t.Input < 1 || t.Output < 0 {
-		return Turn{}, nil, fmt.Errorf("%d input and %d output tokens", t.Input, t.Output)
+	err := checkTokens(t.Input, t.Output)
+	if err != nil {
+		return Turn{}, nil, err
 	}
-	var err error
 	for _, field := range []struct {
 		from *float64
 		to   *time.Duration
