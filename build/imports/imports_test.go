@@ -42,6 +42,8 @@ var rules = []rule{
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
 	{"hostsim/replay", nil, []string{"./hostsim", "./hostsim/trace", "./hostsim/replica"}},
+	// Nobody else draws charts.
+	{"hostsim/replay/report", nil, []string{"./hostsim/replay", "github.com/go-analyze/charts/chartdraw"}},
 	{"hostsim/gateway", nil, []string{"./hostsim"}},
 	{"hostsim/cmd/hostsim", nil, []string{"./hostsim", "./build/version", "github.com/spf13/cobra"}},
 	{"build", nil, []string{"./hostsim", "./build"}},
