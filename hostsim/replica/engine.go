@@ -246,7 +246,7 @@ func (e *Engine) Crash() []*Request {
 	}
 	clear(e.running)
 	e.running, e.stepping = e.running[:0], false
-	e.pool, e.chain = newBlockPool(e.config.Blocks), e.chain[:0]
+	e.pool = newBlockPool(e.config.Blocks)
 	e.watched = nil
 	return lost
 }

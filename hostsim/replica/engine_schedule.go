@@ -61,7 +61,6 @@ func (e *Engine) makeRoom(r *Request, n int) (preempted, ok bool) {
 
 func (e *Engine) preempt(r *Request) {
 	e.release(r)
-	r.computed = 0
 	r.Preemptions++
 	e.stats.Preemptions++
 	e.waiting.pushFront(r)
@@ -71,7 +70,7 @@ func (e *Engine) preempt(r *Request) {
 func (e *Engine) release(r *Request) {
 	e.pool.release(r.blocks)
 	e.spare = append(e.spare, r.blocks[:0])
-	r.blocks, r.hashed, r.room, r.nextFull = nil, 0, 0, 0
+	r.blocks, r.computed, r.hashed, r.room, r.nextFull = nil, 0, 0, 0, 0
 }
 
 // allocate takes the blocks that r's next n tokens need. They must be there.
@@ -136,10 +135,8 @@ func (e *Engine) chunk(r *Request, start, budget int) int {
 			end = aligned
 		}
 	}
-	if next := (start/size + 1) * size; start%size != 0 {
-		end = min(end, next)
-	}
-	// The state at the last boundary is what the next turn finds, so a chunk ends there too.
+	// The state at the last boundary is what the next turn finds, so a chunk ends there too. A chunk that begins inside a
+	// block crosses no boundary but that one.
 	if last := (r.total - 1) / size * size; start < last {
 		end = min(end, last)
 	}
