@@ -62,7 +62,7 @@ func NewWasmRouter(ctx context.Context, c WasmConfig, fleet []Member) (*WasmRout
 		c.Workers = DefaultWorkers
 	}
 	r := &WasmRouter{config: c, deal: splitMix(c.Seed), drained: map[string]bool{}}
-	r.members = configured(fleet)
+	r.members = remaining(fleet)
 	config, err := pluginConfig(c.Config, c.Policy, r.members)
 	if err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func NewWasmRouter(ctx context.Context, c WasmConfig, fleet []Member) (*WasmRout
 	return r, nil
 }
 
-// configured are the members that have not gone, without their drains.
-func configured(fleet []Member) []Member {
+// remaining are the members that have not gone, without their drains.
+func remaining(fleet []Member) []Member {
 	var members []Member
 	for _, m := range fleet {
 		if !m.Gone {
@@ -253,7 +253,7 @@ func (r *WasmRouter) ask(path, session string) error {
 // others as its admin endpoint does. Errors: ErrPlugin, hostsim.ErrRefused, hostsim.ErrTrap.
 func (r *WasmRouter) Members(now time.Duration, fleet []Member) error {
 	r.Advance(now)
-	members := configured(fleet)
+	members := remaining(fleet)
 	if !slices.Equal(members, r.members) {
 		config, err := pluginConfig(r.config.Config, r.config.Policy, members)
 		if err != nil {
