@@ -158,6 +158,9 @@ func (f *replayFlags) check() error {
 	case !(f.timeScale > 0 && f.timeScale <= 1e6):
 		return usagef("--time-scale %v is outside 0 to 1000000; to have no pauses, give --think none", f.timeScale)
 	}
+	if f.format != "" && !slices.Contains(trace.Formats(), trace.Format(f.format)) {
+		return usagef("--format %q is not known: choose one of %s", f.format, formatNames())
+	}
 	if err := f.checkPolicies(); err != nil {
 		return err
 	}

@@ -140,6 +140,9 @@ func play(ctx context.Context, campaigns []replay.Campaign) ([]*replay.SeedResul
 	}
 	close(next)
 	done.Wait()
+	if first == nil {
+		first = ctx.Err() // before all were begun
+	}
 	return results, first
 }
 
