@@ -79,6 +79,9 @@ e2e-vllm: wasm ## two real vLLM replicas on CPUs (Linux x86-64; first 3.2 GB of 
 	@$(GO) run ./build/vllm >/dev/null
 	$(GO) test -tags vllm -timeout 90m -count=1 -v ./examples/vllm
 
+validate-engine: ## the simulated engine against a real vLLM on CPUs, to the token: half an hour; UPDATE=-update keeps what it answers
+	$(GO) run ./build/vllm/validate $(UPDATE)
+
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
 	$(GO) test -tags peer -timeout 10m -count=1 ./examples/vllm-router/...

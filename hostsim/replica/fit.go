@@ -1,0 +1,93 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrFit is wrapped by the errors of FitLog about what it was asked for.
+var ErrFit = errors.New("replica: fit")
+
+// Parameter is a number that FitLog chooses.
+type Parameter struct {
+	Name string
+	// Least and Most bound it; Start, between them, is where the search begins and where the parameter stays as far as the
+	// log says nothing about it.
+	Least, Most, Start float64
+}
+
+// fitCalls is how often FitLog plays a log for each parameter, twice.
+const fitCalls = 50
+
+// doubt weighs what the log says against Start: as much as an error of 0.2% of each latency is a parameter that
+// went over its whole range.
+const doubt = 2 * 0.002 * 0.002
+
+// FitLog chooses the values with which the engine's latencies are most like the log's: least in the mean over the
+// requests is the sum of the squares of the relative errors of TPOT and of E2E. step makes a model from values, in the
+// order of parameters; c.Step is not used. Of the requests counts says which are compared; nil compares all, and all are
+// played. Several sets of values may be about as good, when the log does not tell them apart. The same arguments give the
+// same values. Errors: ErrFit, and those of PlayLog. It plays the log at most some 100 times for each parameter.
+func FitLog(c EngineConfig, log []EngineRecord, parameters []Parameter, step func(values []float64) StepModel, counts func(i int) bool) ([]float64, error) {
+	if len(log) == 0 || len(parameters) == 0 {
+		return nil, fmt.Errorf("%w: %d requests and %d parameters; wants one or more of each", ErrFit, len(log), len(parameters))
+	}
+	start := make([]float64, len(parameters))
+	for i, p := range parameters {
+		if !(p.Least < p.Most && p.Least <= p.Start && p.Start <= p.Most) {
+			return nil, fmt.Errorf("%w: %s begins at %v in %v to %v; wants a start within a range", ErrFit, p.Name, p.Start, p.Least, p.Most)
+		}
+		start[i] = (p.Start - p.Least) / (p.Most - p.Least)
+	}
+	values := func(x []float64) []float64 {
+		v := make([]float64, len(x))
+		for i, p := range parameters {
+			v[i] = p.Least + x[i]*(p.Most-p.Least)
+		}
+		return v
+	}
+	var failed error
+	miss := func(x []float64) float64 {
+		c.Step = step(values(x))
+		played, err := PlayLog(c, log)
+		if err != nil {
+			failed = err
+			return math.Inf(1)
+		}
+		sum := logMiss(log, played, counts)
+		for i := range x {
+			sum += doubt * (x[i] - start[i]) * (x[i] - start[i])
+		}
+		return sum
+	}
+	if miss(start); failed != nil {
+		return nil, failed
+	}
+	// A simplex that became flat misses the way on; a new one from where it ended finds it.
+	calls := fitCalls * len(parameters)
+	best, _ := nelderMead(miss, start, calls, doubt/100)
+	best, _ = nelderMead(miss, best, calls, doubt/100)
+	return values(best), failed
+}
+
+// logMiss is the mean over the requests that count of the squared relative errors of TPOT and E2E. What the log has as
+// zero is not compared.
+func logMiss(log, played []EngineRecord, counts func(i int) bool) float64 {
+	sum, n := 0.0, 0
+	for i := range log {
+		if counts != nil && !counts(i) {
+			continue
+		}
+		n++
+		if want := log[i].TPOT(); want > 0 {
+			sum += square(float64(played[i].TPOT())/float64(want) - 1)
+		}
+		if want := log[i].E2E(); want > 0 {
+			sum += square(float64(played[i].E2E())/float64(want) - 1)
+		}
+	}
+	return sum / float64(max(n, 1))
+}
+
+func square(x float64) float64 { return x * x }
