@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -174,4 +172,22 @@ func keep(t *testing.T, tab *Tab, name string) {
 	}
 }
 
-var _, _, _ = bytes.NewReader, png.Decode, slices.Contains[[]int]
+// With -update: the picture for the documentation, without the long table. Without: that there is one.
+func TestReplayPicture(t *testing.T) {
+	const file = root + "docs/replay.png"
+	if *update {
+		folder := reportPages(t)
+		tab := openTab(t)
+		do(t, tab, chromedp.EmulateViewport(1280, 1570), media("screen", "light"), chromedp.Navigate("file://"+folder+"/recorded.html"))
+		evaluate[bool](t, tab, `document.getElementById("figures").closest("section").hidden = true`)
+		shot, err := chromedp.Run(tab.Context, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		writePicture(t, file, shot)
+	}
+	shot, err := os.ReadFile(file)
+	if err != nil || !bytes.HasPrefix(shot, []byte("\x89PNG")) || len(shot) > 300<<10 {
+		t.Errorf("%s: %d bytes, %v: `make browser UPDATE=-update` writes it", file, len(shot), err)
+	}
+}
