@@ -62,7 +62,7 @@ func NewWasmRouter(ctx context.Context, c WasmConfig, fleet []Member) (*WasmRout
 		c.Workers = DefaultWorkers
 	}
 	r := &WasmRouter{config: c, deal: splitMix(c.Seed), drained: map[string]bool{}}
-	r.members = present(fleet)
+	r.members = remaining(fleet)
 	config, err := pluginConfig(c.Config, c.Policy, r.members)
 	if err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func NewWasmRouter(ctx context.Context, c WasmConfig, fleet []Member) (*WasmRout
 	return r, nil
 }
 
-// present are the members that have not gone, without their drains.
-func present(fleet []Member) []Member {
+// remaining are the members that have not gone, without their drains.
+func remaining(fleet []Member) []Member {
 	var members []Member
 	for _, m := range fleet {
 		if !m.Gone {
@@ -252,7 +252,7 @@ func (r *WasmRouter) ask(path, session string) error {
 // others as its admin endpoint does. Errors: ErrPlugin, hostsim.ErrRefused, hostsim.ErrTrap.
 func (r *WasmRouter) Members(now time.Duration, fleet []Member) error {
 	r.advance(now)
-	members := present(fleet)
+	members := remaining(fleet)
 	if !slices.Equal(members, r.members) {
 		config, err := pluginConfig(r.config.Config, r.config.Policy, members)
 		if err != nil {

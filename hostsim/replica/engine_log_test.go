@@ -41,12 +41,11 @@ func TestReadEngineLogRefuses(t *testing.T) {
 		"":     "no finished request",
 		"{}\n": "line 1: wants arrival_time",
 		ok + `{"input_toks":10,"output_toks":2,"arrival_time":1,"first_token_ts":2}`: "line 2: wants",
-		ok + "\n{":                                                                       "line 3: ",
-		ok + strings.Replace(ok, "10", "0", 1):                                           "line 2: 0 prompt and 2 output tokens",
-		strings.Replace(ok, `_ts":2`, `_ts":0.5`, 1):                                     "line 1: not in this order",
-		strings.Replace(ok, `_ts":3`, `_ts":1.5`, 1):                                     "line 1: not in this order",
-		strings.Replace(ok, `:3}`, `:1e300}`, 1):                                         "line 1: not in this order",
-		`{"input_lens":[1],"output_lens":[1]}`:                                           "--save-detailed",
+		ok + "\n{":                                   "line 3: ",
+		ok + strings.Replace(ok, "10", "0", 1):       "line 2: 0 prompt and 2 output tokens",
+		strings.Replace(ok, `_ts":2`, `_ts":0.5`, 1): "line 1: not in this order",
+		strings.Replace(ok, `_ts":3`, `_ts":1.5`, 1): "line 1: not in this order",
+		`{"input_lens":[1],"output_lens":[1]}`:       "--save-detailed",
 		`{"input_lens":[1],"output_lens":[0],"start_times":[0],"ttfts":[0],"itls":[[]]}`: "no finished request",
 	} {
 		if got, err := ReadEngineLog(strings.NewReader(log)); !errors.Is(err, ErrEngineLog) || !strings.Contains(err.Error(), want) {

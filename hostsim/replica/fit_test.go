@@ -30,7 +30,7 @@ var (
 )
 
 // servedLog is a log as an engine with this step would have written it, load going up and down.
-func servedLog(t *testing.T, n int, step StepModel) []EngineRecord {
+func servedLog(t *testing.T, c EngineConfig, n int, step StepModel) []EngineRecord {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	log := make([]EngineRecord, n)
@@ -39,7 +39,6 @@ func servedLog(t *testing.T, n int, step StepModel) []EngineRecord {
 		log[i] = EngineRecord{Prompt: 20 + r.IntN(1000), Output: 1 + r.IntN(200), Arrival: at}
 		at += time.Duration(r.ExpFloat64() * float64(100+i%200) * float64(ms))
 	}
-	c := fitConfig
 	c.Step = step
 	played, err := PlayLog(c, log)
 	if err != nil {
@@ -77,7 +76,7 @@ func TestPlayLog(t *testing.T) {
 
 // What the log's engine was made of is found again, and no less from half of its requests.
 func TestFitLogFindsTheTruth(t *testing.T) {
-	log := servedLog(t, 150, truth)
+	log := servedLog(t, fitConfig, 150, truth)
 	for name, counts := range map[string]func(int) bool{"all": nil, "first half": func(i int) bool { return i < len(log)/2 }} {
 		got, err := FitLog(fitConfig, log, linearFit, linear, counts)
 		if err != nil {
@@ -93,7 +92,7 @@ func TestFitLogFindsTheTruth(t *testing.T) {
 
 // Timings that jitter by a tenth give latencies that are right in the mean.
 func TestFitLogOfJitter(t *testing.T) {
-	log := servedLog(t, 150, truth)
+	log := servedLog(t, fitConfig, 150, truth)
 	r := rand.New(rand.NewPCG(3, 4))
 	jitter := func(d time.Duration) time.Duration { return time.Duration(float64(d) * (0.9 + 0.2*r.Float64())) }
 	for i := range log {
@@ -122,7 +121,7 @@ func TestFitLogOfJitter(t *testing.T) {
 
 // A parameter of which the log says nothing stays where it began.
 func TestFitLogKeepsWhatIsNotToBeKnown(t *testing.T) {
-	log := servedLog(t, 60, truth)
+	log := servedLog(t, fitConfig, 60, truth)
 	parameters := append(slices.Clone(linearFit), Parameter{"idle", 0, 10, 7})
 	got, err := FitLog(fitConfig, log, parameters, func(v []float64) StepModel { return linear(v[:3]) }, nil)
 	if err != nil {
@@ -134,7 +133,7 @@ func TestFitLogKeepsWhatIsNotToBeKnown(t *testing.T) {
 }
 
 func TestFitLogRefuses(t *testing.T) {
-	log := servedLog(t, 5, truth)
+	log := servedLog(t, fitConfig, 5, truth)
 	for name, c := range map[string]struct {
 		log        []EngineRecord
 		parameters []Parameter

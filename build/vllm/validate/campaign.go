@@ -58,15 +58,22 @@ func (c campaign) each(f func(i int, r *request)) {
 	}
 }
 
-// campaigns are all of them, in the order in which they are played.
+// campaigns are those that an engine is played, in that order: the trace's only where its longest request fits.
 func campaigns(c settings, sessions []trace.Session) []campaign {
-	requests := byTime(sessions)
-	return []campaign{
+	all := []campaign{
 		{name: "edges", steps: edges(c)},
-		{name: "one", steps: groups(requests, 1)},
-		{name: "four", steps: groups(requests, 4)},
-		{name: "flight", steps: groups(requests, 1), flight: 4},
+		{name: "random", steps: random(c, 1, 80)},
 	}
+	requests := byTime(sessions)
+	for _, r := range requests {
+		if r.Prompt+r.Output > (c.Blocks-1)*c.BlockTokens {
+			return all
+		}
+	}
+	return append(all,
+		campaign{name: "one", steps: groups(requests, 1)},
+		campaign{name: "four", steps: groups(requests, 4)},
+		campaign{name: "flight", steps: groups(requests, 1), flight: 4})
 }
 
 // byTime are the turns of all sessions, begun at once, in the order of their recorded times.

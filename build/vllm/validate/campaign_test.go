@@ -32,11 +32,12 @@ func TestTokensKeepThePrefixes(t *testing.T) {
 	}
 	for _, e := range engines {
 		shared := 0
+		var keys [][]uint64
 		for i := range requests {
+			keys = append(keys, modelled(e, i, &requests[i]).Keys)
 			for j := max(0, i-40); j < i; j++ {
 				blocks := commonPrefix(prompts[i], prompts[j]) / e.BlockTokens
-				a, b := modelled(e, i, &requests[i]), modelled(e, j, &requests[j])
-				if keys := commonPrefix(a.Keys, b.Keys); keys != blocks {
+				if keys := commonPrefix(keys[i], keys[j]); keys != blocks {
 					t.Fatalf("requests %d and %d: %d blocks of %d in common, %d keys", j, i, blocks, e.BlockTokens, keys)
 				}
 				shared += blocks
@@ -85,18 +86,31 @@ func TestByTime(t *testing.T) {
 	}
 }
 
-// Each case of edges fits the engine, and its requests are numbered as their answers are.
-func TestEdgesFit(t *testing.T) {
+// The cases of edges and random fit the engine, their requests are numbered as their answers are, and a prompt goes on
+// only from what came in a step before.
+func TestCasesFit(t *testing.T) {
 	for _, e := range engines {
-		n := 0
-		campaign{steps: edges(e)}.each(func(i int, r *request) {
-			if r.Turn != i || r.Prompt+r.Output > maxTokens || r.Prompt+r.Output > (e.Blocks-1)*e.BlockTokens {
-				t.Errorf("%s: request %d: %d and %d tokens, turn %d", e.Name, i, r.Prompt, r.Output, r.Turn)
+		for _, c := range []campaign{{name: "edges", steps: edges(e)}, {name: "random", steps: random(e, 1, 80)}} {
+			words := newVocabulary()
+			n := 0
+			for _, s := range c.steps {
+				for i := range s.requests {
+					r := &s.requests[i]
+					if r.Turn != n+i || r.Prompt+r.Output > maxTokens || r.Prompt+r.Output > (e.Blocks-1)*e.BlockTokens {
+						t.Errorf("%s, %s: request %d: %d and %d tokens, turn %d", e.Name, c.name, n+i, r.Prompt, r.Output, r.Turn)
+					}
+					if _, err := words.prompt(r); err != nil {
+						t.Errorf("%s, %s: request %d: %v", e.Name, c.name, n+i, err)
+					}
+				}
+				for i := range s.requests {
+					words.answers[n] = make([]int, s.requests[i].Output)
+					n++
+				}
 			}
-			n++
-		})
-		if n < 50 {
-			t.Errorf("%s: %d requests", e.Name, n)
+			if n < 80 {
+				t.Errorf("%s, %s: %d requests", e.Name, c.name, n)
+			}
 		}
 	}
 }

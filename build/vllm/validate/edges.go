@@ -50,7 +50,7 @@ func (s *script) ask(output int, prompts ...[]uint64) {
 // edges are the cases at which a model of a prefix cache is easily wrong.
 func edges(c settings) []step {
 	block := c.BlockTokens / idTokens                  // in ids
-	pool := min(c.Blocks-1, maxTokens/c.BlockTokens-4) // in blocks, what one prompt may take
+	pool := min(c.Blocks, maxTokens/c.BlockTokens) - 4 // in blocks, what one prompt may take
 	s := &script{}
 	// The same prompt again hits all full blocks but the one with the last token, which has to be computed.
 	for _, n := range []int{block / 2, block, block + 1, 2 * block, 3*block - 1, 3 * block} {
@@ -88,6 +88,14 @@ func edges(c settings) []step {
 			large = append(large, text(420+i, (c.Blocks-1)/c.MaxSequences*block-i-round))
 		}
 		s.ask(200, large...)
+	}
+	// The preempted one waits in front of those that have waited since before.
+	for range 2 {
+		var large [][]uint64
+		for i := range 6 {
+			large = append(large, text(440+i, ((c.Blocks-1)/4-i/4*c.Blocks/8)*block))
+		}
+		s.ask(100, large...)
 	}
 	// One that fits alone keeps shorter ones behind it waiting.
 	wait := [][]uint64{text(410, c.Blocks/4*block), text(411, c.Blocks/4*block), text(412, pool*block), text(413, 4*block)}

@@ -1,6 +1,6 @@
 // Validate sends recorded sessions to a real vLLM and to the simulated one, and says on how many requests they agree:
 //
-//	go run ./build/vllm/validate [-update]
+//	go run ./build/vllm/validate [-update] [-campaign NAME]
 //
 // The vLLM runs on CPUs with a tiny model, see package engine; it is installed on first use. Its answers are kept in
 // testdata, so that tests can hold the simulated engine to them without it; -update writes them anew.
@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -25,8 +26,9 @@ const folder = "build/vllm/validate/testdata"
 
 func main() {
 	update := flag.Bool("update", false, "write "+folder+" anew")
+	only := flag.String("campaign", "", "play only the one of that `name`: edges, random, one, four or flight")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: validate [-update]\nruns a real vLLM and compares the simulated one with it; from the repository's root")
+		fmt.Fprintln(os.Stderr, "usage: validate [-update] [-campaign NAME]\nruns a real vLLM and compares the simulated one with it; from the repository's root")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -36,7 +38,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ok, err := validate(ctx, os.Stdout, *update)
+	ok, err := validate(ctx, os.Stdout, *update, *only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -46,8 +48,8 @@ func main() {
 	}
 }
 
-// validate plays all campaigns on all engines. It reports whether all bounds hold.
-func validate(ctx context.Context, w io.Writer, update bool) (bool, error) {
+// validate plays all campaigns, or only one, on all engines. It reports whether all bounds hold.
+func validate(ctx context.Context, w io.Writer, update bool, only string) (bool, error) {
 	e, err := engine.Find(ctx, os.Stderr)
 	if err != nil {
 		return false, err
@@ -56,11 +58,14 @@ func validate(ctx context.Context, w io.Writer, update bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if only != "" && len(pick(campaigns(engines[0], sessions), only)) == 0 {
+		return false, fmt.Errorf("validate: no campaign %q", only)
+	}
 	good := true
 	header(w)
 	for _, s := range engines {
 		s.Version = engine.Version
-		ok, err := validateEngine(ctx, w, e, s, sessions, update)
+		ok, err := validateEngine(ctx, w, e, s, pick(campaigns(s, sessions), only), update)
 		if err != nil {
 			return false, err
 		}
@@ -69,17 +74,21 @@ func validate(ctx context.Context, w io.Writer, update bool) (bool, error) {
 	return good, nil
 }
 
-func validateEngine(ctx context.Context, w io.Writer, e engine.Engine, s settings, sessions []trace.Session, update bool) (bool, error) {
+func validateEngine(ctx context.Context, w io.Writer, e engine.Engine, s settings, all []campaign, update bool) (bool, error) {
 	v, err := serve(ctx, e, s)
 	if err != nil {
 		return false, err
 	}
 	defer v.stop()
-	if blocks, err := v.blocks(ctx); err != nil || blocks != s.Blocks {
-		return false, fmt.Errorf("%w: has %d blocks, %d are wanted: %v", errServer, blocks, s.Blocks, err)
+	blocks, err := v.blocks(ctx)
+	if err == nil && blocks != s.Blocks {
+		err = fmt.Errorf("%w: has %d blocks, not %d", errServer, blocks, s.Blocks)
+	}
+	if err != nil {
+		return false, err
 	}
 	good := true
-	for _, c := range campaigns(s, sessions) {
+	for _, c := range all {
 		start := time.Now()
 		real, err := play(ctx, v, s, c)
 		if err != nil {
@@ -107,4 +116,12 @@ func validateEngine(ctx context.Context, w io.Writer, e engine.Engine, s setting
 		good = good && result.good()
 	}
 	return good, nil
+}
+
+// pick leaves all campaigns, or the one of that name.
+func pick(all []campaign, name string) []campaign {
+	if name == "" {
+		return all
+	}
+	return slices.DeleteFunc(all, func(c campaign) bool { return c.name != name })
 }

@@ -17,11 +17,13 @@ type settings struct {
 	MaxSequences     int `json:"max_sequences"`
 }
 
-// engines are what is validated. Pools are small, so that contents are evicted all the time; the second has what a first
-// one hides: a budget that is no multiple of the block, and fewer places than requests.
+// engines are what is validated. Pools are small, so that contents are evicted all the time. The second has what the first
+// hides: a budget that is no multiple of the block, and fewer places than requests. The third is too small for what runs in
+// it, and for the trace's longer prompts.
 var engines = []settings{
 	{Name: "blocks-of-32", BlockTokens: 32, Blocks: 512, MaxBatchedTokens: 2048, MaxSequences: 8},
 	{Name: "blocks-of-64", BlockTokens: 64, Blocks: 200, MaxBatchedTokens: 1000, MaxSequences: 3},
+	{Name: "tight", BlockTokens: 32, Blocks: 96, MaxBatchedTokens: 256, MaxSequences: 16},
 }
 
 // maxTokens is what the tiny model has positions for.
