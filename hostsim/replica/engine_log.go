@@ -160,4 +160,11 @@ func records(log []timedRequest) ([]EngineRecord, error) {
 	return out, nil
 }
 
-func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
+// seconds is s as a duration; what is beyond a century, or no number, is the century.
+func seconds(s float64) time.Duration {
+	const century = 100 * 365 * 24 * 3600
+	if !(s < century) {
+		s = century
+	}
+	return time.Duration(math.Round(max(s, -century) * float64(time.Second)))
+}

@@ -18,17 +18,17 @@ type Parameter struct {
 }
 
 // fitCalls is how often FitLog plays a log for each parameter, twice.
-const fitCalls = 30
+const fitCalls = 50
 
-// doubt weighs what the log says against Start: as much as an error of one percent of each latency is a parameter that
+// doubt weighs what the log says against Start: as much as an error of 0.2% of each latency is a parameter that
 // went over its whole range.
-const doubt = 2 * 0.01 * 0.01
+const doubt = 2 * 0.002 * 0.002
 
 // FitLog chooses the values with which the engine's latencies are most like the log's: least in the mean over the
 // requests is the sum of the squares of the relative errors of TPOT and of E2E. step makes a model from values, in the
 // order of parameters; c.Step is not used. Of the requests counts says which are compared; nil compares all, and all are
 // played. Several sets of values may be about as good, when the log does not tell them apart. The same arguments give the
-// same values. Errors: ErrFit, and those of PlayLog. It plays the log some 60 times for each parameter.
+// same values. Errors: ErrFit, and those of PlayLog. It plays the log at most some 100 times for each parameter.
 func FitLog(c EngineConfig, log []EngineRecord, parameters []Parameter, step func(values []float64) StepModel, counts func(i int) bool) ([]float64, error) {
 	if len(log) == 0 || len(parameters) == 0 {
 		return nil, fmt.Errorf("%w: %d requests and %d parameters; wants one or more of each", ErrFit, len(log), len(parameters))
@@ -66,8 +66,8 @@ func FitLog(c EngineConfig, log []EngineRecord, parameters []Parameter, step fun
 	}
 	// A simplex that became flat misses the way on; a new one from where it ended finds it.
 	calls := fitCalls * len(parameters)
-	best, _ := nelderMead(miss, start, calls)
-	best, _ = nelderMead(miss, best, calls)
+	best, _ := nelderMead(miss, start, calls, doubt/1000)
+	best, _ = nelderMead(miss, best, calls, doubt/1000)
 	return values(best), failed
 }
 

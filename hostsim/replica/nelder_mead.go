@@ -7,10 +7,11 @@ import (
 )
 
 // nelderMead looks for the x in the unit cube at which f is least, beginning at x0 with steps of one fifth; f is called
-// calls times, or a few more. It finds a local minimum. What leaves the cube is mirrored back: a simplex pressed against
+// calls times, or a few more, or less when the corners of the simplex differ by no more than enough. It finds a local
+// minimum. What leaves the cube is mirrored back: a simplex pressed against
 // a side would become flat and stay there. Source: Nelder and Mead, A simplex method for function minimization, 1965,
 // with the usual coefficients (1, 2, 1/2, 1/2).
-func nelderMead(f func([]float64) float64, x0 []float64, calls int) (best []float64, least float64) {
+func nelderMead(f func([]float64) float64, x0 []float64, calls int, enough float64) (best []float64, least float64) {
 	type vertex struct {
 		x []float64
 		y float64
@@ -31,7 +32,7 @@ func nelderMead(f func([]float64) float64, x0 []float64, calls int) (best []floa
 	order := func() {
 		slices.SortStableFunc(simplex, func(a, b vertex) int { return cmp.Compare(a.y, b.y) })
 	}
-	for order(); calls > 0; order() {
+	for order(); calls > 0 && !(simplex[last].y-simplex[0].y <= enough); order() {
 		centre := make([]float64, len(x0))
 		for _, v := range simplex[:last] {
 			for i := range centre {

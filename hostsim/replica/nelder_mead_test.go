@@ -31,7 +31,7 @@ func TestNelderMead(t *testing.T) {
 				}
 			}
 			return c.f(x)
-		}, c.start, 400)
+		}, c.start, 400, 1e-12)
 		for i := range x {
 			if math.Abs(x[i]-c.x[i]) > c.within {
 				t.Errorf("%s: least at %v, want %v", name, x, c.x)
@@ -50,8 +50,16 @@ func TestNelderMead(t *testing.T) {
 // The start is not written to: it belongs to the caller.
 func TestNelderMeadKeepsStart(t *testing.T) {
 	start := []float64{0.5, 0.95}
-	nelderMead(func(x []float64) float64 { return x[0] + x[1] }, start, 50)
+	nelderMead(func(x []float64) float64 { return x[0] + x[1] }, start, 50, 0)
 	if start[0] != 0.5 || start[1] != 0.95 {
 		t.Error(start)
+	}
+}
+
+func TestNelderMeadStops(t *testing.T) {
+	calls := 0
+	nelderMead(func(x []float64) float64 { calls++; return square(x[0] - 0.3) }, []float64{0.9}, 400, 1e-6)
+	if calls > 60 {
+		t.Errorf("%d calls for a parabola to 1e-6", calls)
 	}
 }

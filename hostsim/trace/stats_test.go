@@ -27,7 +27,7 @@ func statsOf(t *testing.T, path string, blockTokens int) Stats {
 // The published conversation trace in the integers that NVIDIA Dynamo's recipe for it states: requests, block references,
 // unique ones and repeats, 36.64%.
 func TestMooncakeCounts(t *testing.T) {
-	s := statsOf(t, conversation, 0)
+	s := statsOf(t, mooncakeConversation, 0)
 	got := []int{s.Turns, s.BlockReferences, s.UniqueBlocks, s.RepeatedBlocks}
 	if want := []int{12_031, 288_500, 182_790, 105_710}; !slices.Equal(got, want) {
 		t.Errorf("requests, references, unique, repeats: %v, want %v", got, want)
