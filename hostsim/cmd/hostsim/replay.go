@@ -130,14 +130,6 @@ func (f *replayFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.maxReplicas, "max-replicas", 64, "advise: try `N` replicas at most")
 }
 
-func formatNames() string {
-	var names []string
-	for _, f := range trace.Formats() {
-		names = append(names, string(f))
-	}
-	return strings.Join(names, ", ")
-}
-
 // check finds what cannot be meant, before anything is read.
 func (f *replayFlags) check() error {
 	for _, n := range []struct {
