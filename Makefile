@@ -79,6 +79,9 @@ e2e-vllm: wasm ## two real vLLM replicas on CPUs (Linux x86-64; first 3.2 GB of 
 	@$(GO) run ./build/vllm >/dev/null
 	$(GO) test -tags vllm -timeout 90m -count=1 -v ./examples/vllm
 
+validate-engine: ## the simulated engine against a real vLLM on CPUs, to the token: half an hour; UPDATE=-update keeps what it answers
+	$(GO) run ./build/vllm/validate $(UPDATE)
+
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
 	$(GO) test -tags peer -timeout 10m -count=1 ./examples/vllm-router/...
@@ -96,7 +99,7 @@ dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and P
 	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
 	cd examples/grafana && $(GO) test -timeout 10m -count=1 ./...
 
-browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes docs/live-page.png anew
+browser: wasm build ## the live page and the replay's report in headless Chromium; UPDATE=-update makes their pictures in docs anew
 	cd build/browser && $(GO) test -count=1 -timeout 15m . $(UPDATE)
 
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)

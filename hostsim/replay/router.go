@@ -30,10 +30,10 @@ type Decision struct {
 	Ticket any
 }
 
-// Turn is what a router sees of a turn.
+// Turn is what a router sees of a turn. It is valid during the call.
 type Turn struct {
 	Session string
-	// Client is the number of the client process that the session runs in.
+	// Client is the number of the client process that sends the turn, from 0: one of Campaign.Clients, drawn for each turn.
 	Client int
 	// First is true for a session's first turn.
 	First bool

@@ -17,7 +17,7 @@ func TestOpenTellsTheFormat(t *testing.T) {
 	}{
 		{"testdata/weka_cc_24.ci.compact.jsonl", WEKA},
 		{"testdata/weka_cc_215.rl-like.compact.jsonl", WEKA},
-		{conversation, MooncakeCompact},
+		{mooncakeConversation, MooncakeCompact},
 	}
 	for _, tt := range tests {
 		text, err := os.ReadFile(tt.path)

@@ -1,9 +1,11 @@
 package trace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -16,11 +18,21 @@ type request struct {
 	turn Turn
 }
 
+// errNoRequest is a rowDecoder's word for a line to pass over.
+var errNoRequest = errors.New("trace: no request")
+
 // rowDecoder turns a line into a request. Its state changes only where the line is good.
 type rowDecoder interface {
 	decode(text []byte) (request, error)
 	blockTokens() int
+	// finish completes a session that has all its turns: the one of this number, from 0.
+	finish(s *Session, number int)
 }
+
+// asRead is a rowDecoder's part where rows say everything.
+type asRead struct{}
+
+func (asRead) finish(*Session, int) {}
 
 // interleaved reads a trace whose sessions are mixed in time. A session is known only when the last line has been read,
 // so it holds all of them: some 100 bytes a request, and 16 for each run of its blocks.
@@ -30,19 +42,21 @@ type interleaved struct {
 	sessions []Session
 	index    map[string]int
 	ended    bool
+	returned int
 }
 
 func newInterleaved(l *lines, d rowDecoder) *interleaved {
 	return &interleaved{lines: l, decoder: d, index: map[string]int{}}
 }
 
-// Next reads to the end, then returns the sessions in the order of their first line. The time from one request of a
-// session to the next holds the answer and the pause, which such a trace does not tell apart: Think stays zero.
+// Next reads to the end, then returns the sessions in the order in which they start. The time from one request of a
+// session to the next holds the answer and the pause, which most such traces do not tell apart: Think stays zero.
 func (r *interleaved) Next() (Session, error) {
 	for !r.ended {
 		text, err := r.lines.next()
 		if errors.Is(err, io.EOF) {
 			r.ended, r.index = true, nil
+			slices.SortStableFunc(r.sessions, func(a, b Session) int { return cmp.Compare(a.Start, b.Start) })
 			break
 		}
 		if err != nil {
@@ -57,11 +71,16 @@ func (r *interleaved) Next() (Session, error) {
 	}
 	s := r.sessions[0]
 	r.sessions = r.sessions[1:]
+	r.decoder.finish(&s, r.returned)
+	r.returned++
 	return s, nil
 }
 
 func (r *interleaved) add(text []byte) error {
 	q, err := r.decoder.decode(text)
+	if errors.Is(err, errNoRequest) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -80,16 +99,17 @@ func (r *interleaved) add(text []byte) error {
 	return nil
 }
 
-// splitBlocks checks the ids that a row names for a prompt and sets them: one for each block, the last one too, which may
-// not be full. Ids move up by one, for 0 is a number there.
+// splitBlocks checks the ids that a row names for a prompt and sets them: one for each block, and one for the rest of the
+// prompt that fills none, which may be left out. Ids move up by one, for 0 is a number there.
 func (t *Turn) splitBlocks(ids []Run, blockTokens int) error {
-	if got, want := BlockCount(ids), (t.Input+blockTokens-1)/blockTokens; got != want {
-		return fmt.Errorf("%d blocks, but %d input tokens begin %d of %d", got, t.Input, want, blockTokens)
+	got, full, begun := BlockCount(ids), t.Input/blockTokens, (t.Input+blockTokens-1)/blockTokens
+	if got != begun && got != full {
+		return fmt.Errorf("%d blocks, but %d input tokens begin %d of %d", got, t.Input, begun, blockTokens)
 	}
 	for i := range ids {
 		ids[i].First++
 	}
-	if t.Input%blockTokens != 0 {
+	if got > full {
 		last := &ids[len(ids)-1]
 		last.Count--
 		t.Tail = last.First + uint64(last.Count)

@@ -17,11 +17,13 @@ const maxBlockID = 1 << 53
 //
 //	{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47, ...]}
 //
-// timestamp is in milliseconds, and the last id stands for the rest of the prompt, full or not. There are no sessions in
-// it. They are found as the published conversations go on: a request belongs to the session whose last request's full
+// timestamp is in milliseconds, and the last id stands for the rest of the prompt, full or not; a
+// row without it is taken as well. There are no sessions in it. They are found as the published conversations go on: a request belongs to the session whose last request's full
 // blocks are a prefix of its own, at least two of them (the first is everybody's system prompt); of several the one with
 // the most, and of those the latest. A request without such a one begins a session, which is named by its number.
 type mooncakePlain struct {
+	asRead
+
 	// open has the sessions by the last full block of their last request: its id stands for all before it, too.
 	open map[uint64][]int
 	next int
@@ -86,7 +88,7 @@ func (d *mooncakePlain) session(full []uint64) int {
 // mooncakeCompact reads the same with runs of ids, and with the session that a request belongs to:
 //
 //	[27482, 6955, 52, [[46, 14]], 3]
-type mooncakeCompact struct{}
+type mooncakeCompact struct{ asRead }
 
 func (mooncakeCompact) blockTokens() int { return MooncakeBlockTokens }
 

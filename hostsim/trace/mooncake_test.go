@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-const conversation = "testdata/mooncake_conversation.compact.jsonl"
+const mooncakeConversation = "testdata/mooncake_conversation.compact.jsonl"
 
 // sessionsOf reads a trace of testdata to its end.
 func sessionsOf(t *testing.T, path string, o Options) []Session {
@@ -86,7 +86,7 @@ func TestMooncakePlainIsCompactWithoutSessions(t *testing.T) {
 // Without their names the sessions of the published conversations are found again: of those that follow each other in the
 // compact form at least 98 of 100, and no more than 1 of 100 that do not.
 func TestMooncakeSessionsAreFound(t *testing.T) {
-	named := sessionsOf(t, conversation, Options{})
+	named := sessionsOf(t, mooncakeConversation, Options{})
 	follows := map[string]bool{}
 	key := func(s Session, a, b Turn) string {
 		return fmt.Sprint(s.Start+a.At, a.Input, a.Output, a.Tail, s.Start+b.At, b.Input, b.Output, b.Tail)
@@ -121,7 +121,7 @@ func TestMooncakeSessionsAreFound(t *testing.T) {
 // inOrder returns the published rows, made from the compact ones.
 func inOrder(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(conversation)
+	text, err := os.ReadFile(mooncakeConversation)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestMooncakeBadLines(t *testing.T) {
 		{"four fields", `[0,512,5,[[0,1]]]`, "4 fields"},
 		{"null", `[0,512,null,[[0,1]],0]`, "field 2: null"},
 		{"no input", `[0,0,5,[],0]`, "0 input"},
-		{"too few", `[0,513,5,[[0,1]],0]`, "1 blocks, but 513 input tokens begin 2 of 512"},
+		{"too few", `[0,1025,5,[[0,1]],0]`, "1 blocks, but 1025 input tokens begin 3 of 512"},
 		{"too many", `[0,512,5,[[0,2]],0]`, "2 blocks"},
 		{"no pair", `[0,512,5,[[0]],0]`, "not [first, count]"},
 		{"negative id", `[0,512,5,[[-1,1]],0]`, "field 3"},
@@ -199,7 +199,7 @@ func TestMooncakeBadLines(t *testing.T) {
 	checkBadRows(t, Options{Format: MooncakePlain}, `{"timestamp":0,"input_length":1,"output_length":1,"hash_ids":[1]}`,
 		`{"timestamp":0,"input_length":1,"output_length":1,"hash_ids":[2]}`, []badRow{
 			{"no time", `{"input_length":1,"output_length":1,"hash_ids":[3]}`, "timestamp: missing"},
-			{"no ids", `{"timestamp":0,"input_length":1,"output_length":1}`, "0 blocks"},
+			{"no ids", `{"timestamp":0,"input_length":512,"output_length":1}`, "0 blocks"},
 			{"an id too high", `{"timestamp":0,"input_length":1,"output_length":1,"hash_ids":[9007199254740993]}`, "is above"},
 			{"unknown key", `{"timestamp":0,"input_length":1,"output_length":1,"hash_id":[3]}`, `"hash_id"`},
 		})

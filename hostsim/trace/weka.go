@@ -32,6 +32,7 @@ const WEKABlockTokens = 64
 // Not safe for concurrent use. Source of the format: testdata/NOTICE.
 type WEKAReader struct {
 	lines   *lines
+	decode  func([]byte) (wekaRow, error)
 	rows    uint64
 	classes map[promptClass]uint64
 	ready   []Session
@@ -45,10 +46,10 @@ type promptClass struct{ tool, sys int }
 const classSpace = 1 << 63
 
 // NewWEKAReader reads rows from r. It buffers, and takes one line at a time.
-func NewWEKAReader(r io.Reader) *WEKAReader { return newWEKAReader(newLines(r)) }
+func NewWEKAReader(r io.Reader) *WEKAReader { return newWEKAReader(newLines(r), decodeWEKA) }
 
-func newWEKAReader(l *lines) *WEKAReader {
-	return &WEKAReader{lines: l, classes: map[promptClass]uint64{}, ids: map[string]int{}}
+func newWEKAReader(l *lines, decode func([]byte) (wekaRow, error)) *WEKAReader {
+	return &WEKAReader{lines: l, decode: decode, classes: map[promptClass]uint64{}, ids: map[string]int{}}
 }
 
 // Next returns the next session, or io.EOF after the last. A bad line gives a *LineError, and the call after it goes
@@ -77,13 +78,21 @@ type wekaRow struct {
 	Tool     int               `json:"tool"`
 	Sys      int               `json:"sys"`
 	Requests []json.RawMessage `json:"r"`
+
+	key, subKey string // what the form calls an agent's requests, and a sub-agent's
+}
+
+func decodeWEKA(text []byte) (wekaRow, error) {
+	row := wekaRow{key: "r", subKey: "sub"}
+	err := strictUnmarshal(text, &row)
+	return row, err
 }
 
 // parse turns one line into its sessions. The reader's own state changes only when the whole row is good, so that a
 // bad line leaves no trace in the numbering of later ones.
 func (r *WEKAReader) parse(text []byte) ([]Session, error) {
-	var row wekaRow
-	if err := strictUnmarshal(text, &row); err != nil {
+	row, err := r.decode(text)
+	if err != nil {
 		return nil, err
 	}
 	switch {
@@ -94,7 +103,7 @@ func (r *WEKAReader) parse(text []byte) ([]Session, error) {
 	case row.Tool < 0 || row.Sys < 0:
 		return nil, errors.New("tool, sys: negative")
 	case len(row.Requests) == 0:
-		return nil, errors.New("r: no requests")
+		return nil, fmt.Errorf("%s: no requests", row.key)
 	}
 	class := promptClass{row.Tool, row.Sys}
 	number, known := r.classes[class]
@@ -106,8 +115,9 @@ func (r *WEKAReader) parse(text []byte) ([]Session, error) {
 		classSpace: classSpace | number<<32,
 		rowSpace:   (r.rows + 1) << 32,
 		fresh:      1,
+		subKey:     row.subKey,
 	}
-	if err := d.agent(row.ID, "", 0, row.Requests, "r"); err != nil {
+	if err := d.agent(row.ID, "", 0, row.Requests, row.key); err != nil {
 		return nil, err
 	}
 	d.sessions[0].Tool, d.sessions[0].System = row.Tool, row.Sys

@@ -14,6 +14,7 @@ type wekaDecoder struct {
 	rowSpace   uint64
 	fresh      uint64 // the next local number that the row has not used
 	sessions   []Session
+	subKey     string
 }
 
 // maxLocalBlock keeps local numbers inside the lower 32 bits of an id.
@@ -72,7 +73,7 @@ func (d *wekaDecoder) sub(id, parent string, start time.Duration, raw json.RawMe
 	if err != nil {
 		return fmt.Errorf("%s.t: %w", path, err)
 	}
-	return d.agent(id, parent, start+offset, s.Requests, path+".sub")
+	return d.agent(id, parent, start+offset, s.Requests, path+"."+d.subKey)
 }
 
 // request decodes one request and returns its blocks in local numbers beside it.

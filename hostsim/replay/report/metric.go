@@ -44,6 +44,16 @@ var metrics = []metric{
 	{"preemptions", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Preemptions) }, false},
 	{"moves", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Moves) }, false},
 	{"errors", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Errors) }, false},
+	// What follows has no column in Table.
+	{"reported hit rate", share, 1, func(s *replay.SeedResult) float64 { return s.ReportedHitRate }, true},
+	{"TPOT p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.TPOTP99 }, true},
+	{"E2E p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.E2EP50 }, true},
+	{"E2E p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.E2EP99 }, true},
+	{"queue p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.QueueP50 }, true},
+	{"session, mean", seconds, -1, func(s *replay.SeedResult) float64 { return s.SessionMean }, true},
+	{"retries", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Retries) }, false},
+	{"KV use, mean", share, 0, func(s *replay.SeedResult) float64 { return s.KVUseMean }, true},
+	{"KV use, max", share, 0, func(s *replay.SeedResult) float64 { return s.KVUseMax }, true},
 	{"decisions/s", plain, 0, func(s *replay.SeedResult) float64 { return s.DecisionsPerSecond }, true},
 }
 
@@ -76,6 +86,11 @@ func (m *metric) spread(p *replay.PolicyResult) spread {
 	return s
 }
 
+// metricOf is the metric of that name, which there is.
+func metricOf(name string) *metric {
+	return &metrics[slices.IndexFunc(metrics, func(m metric) bool { return m.name == name })]
+}
+
 // column is a metric for all policies, with one unit and one number of decimals.
 type column struct {
 	*metric
@@ -99,18 +114,17 @@ func newColumn(m *metric, policies []replay.PolicyResult) column {
 // unitOf is how numbers of a kind are written of which the largest is known: their unit, what to multiply them by, and decimals.
 func unitOf(k kind, largest float64) (unit string, factor float64, decimals int) {
 	factor = 1
-	switch k {
-	case count, plain:
+	switch {
+	case k == count || k == plain:
 		return "", 1, 0
-	case ratio:
+	case k == ratio:
 		return "", 1, 2
-	case share:
+	case k == share:
 		return "%", 100, 1
+	case largest == 0:
+		return "s", 1, 0
 	}
 	unit = "s"
-	if largest == 0 {
-		return unit, 1, 0
-	}
 	if largest < 1 {
 		unit, factor = "ms", 1000
 	}
@@ -156,10 +170,10 @@ func (c *column) best(i int) bool {
 
 // number is v with a comma between thousands.
 func number(v float64, decimals int) string {
-	text := strconv.FormatFloat(v, 'f', decimals, 64)
+	text := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
 	sign := ""
-	if strings.HasPrefix(text, "-") {
-		sign, text = "-", text[1:]
+	if v < 0 && strings.ContainsAny(text, "123456789") {
+		sign = "-"
 	}
 	whole, rest := text, ""
 	if dot := strings.IndexByte(text, '.'); dot >= 0 {

@@ -34,14 +34,10 @@ func Table(w io.Writer, r *replay.Result) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	columns := map[string]column{}
-	for i := range metrics {
-		columns[metrics[i].name] = newColumn(&metrics[i], r.Policies)
-	}
 	for _, names := range blocks {
 		var g grid
 		for _, name := range names {
-			c := columns[name]
+			c := newColumn(metricOf(name), r.Policies)
 			addMetric(&g, &c)
 			if name == "wall" {
 				g.column("x first", ratios(&c), true)
@@ -62,7 +58,7 @@ func writeSetup(b *strings.Builder, r *replay.Result) {
 	for _, f := range r.Setup {
 		fmt.Fprintf(b, "%s  %s\n", pad(printable(f.Name), width), printable(f.Value))
 	}
-	fmt.Fprintf(b, "%s  %s%% (one cache without bound for all)\n", pad("ideal hit rate", width), number(r.Ideal*100, 1))
+	fmt.Fprintf(b, "%s  %s%% (one cache without bound for all)\n", pad("ideal hit rate", width), number(finite(r.Ideal)*100, 1))
 	fmt.Fprintf(b, "%s  %s\n", pad("seeds", width), seedText(r))
 }
 

@@ -1,0 +1,130 @@
+// Validate sends recorded sessions to a real vLLM and to the simulated one, and says on how many requests they agree:
+//
+//	go run ./build/vllm/validate [-update] [-campaign NAME,...]
+//
+// The vLLM runs on CPUs with a tiny model, see package engine; it is installed on first use. Its answers are kept in
+// testdata, so that tests can hold the simulated engine to them without it; -update writes them anew.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/build/vllm/engine"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/trace"
+)
+
+// folder is where recordings are, from the root of the repository.
+const folder = "build/vllm/validate/testdata"
+
+func main() {
+	update := flag.Bool("update", false, "write "+folder+" anew")
+	only := flag.String("campaign", "", "play only those of these `names`, with commas between: edges, random, one, four, flight")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: validate [-update] [-campaign NAME,...]\nruns a real vLLM and compares the simulated one with it; from the repository's root")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := validate(ctx, os.Stdout, *update, *only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if err != nil || !ok {
+		stop()
+		os.Exit(1)
+	}
+}
+
+// validate plays all campaigns, or only one, on all engines. It reports whether all bounds hold.
+func validate(ctx context.Context, w io.Writer, update bool, only string) (bool, error) {
+	e, err := engine.Find(ctx, os.Stderr)
+	if err != nil {
+		return false, err
+	}
+	sessions, err := trace.Bundled().ReadAll()
+	if err != nil {
+		return false, err
+	}
+	known := campaigns(engines[0], sessions)
+	if n := len(pick(slices.Clone(known), only)); n == 0 || only != "" && n != len(strings.Split(only, ",")) {
+		return false, fmt.Errorf("validate: -campaign %s: names are edges, random, one, four and flight", only)
+	}
+	good := true
+	header(w)
+	for _, s := range engines {
+		s.Version = engine.Version
+		ok, err := validateEngine(ctx, w, e, s, pick(campaigns(s, sessions), only), update)
+		if err != nil {
+			return false, err
+		}
+		good = good && ok
+	}
+	return good, nil
+}
+
+func validateEngine(ctx context.Context, w io.Writer, e engine.Engine, s settings, all []campaign, update bool) (bool, error) {
+	v, err := serve(ctx, e, s)
+	if err != nil {
+		return false, err
+	}
+	defer v.stop()
+	blocks, err := v.blocks(ctx)
+	if err == nil && blocks != s.Blocks {
+		err = fmt.Errorf("%w: has %d blocks, not %d", errServer, blocks, s.Blocks)
+	}
+	if err != nil {
+		return false, err
+	}
+	good := true
+	for _, c := range all {
+		start := time.Now()
+		real, err := play(ctx, v, s, c)
+		if err != nil {
+			return false, err
+		}
+		took := time.Since(start)
+		simulated, err := simulate(s, c)
+		if err != nil {
+			return false, err
+		}
+		kept := &recording{settings: s, Campaign: c.name}
+		if update {
+			if err := real.write(folder); err != nil {
+				return false, err
+			}
+		}
+		if err := kept.read(folder); err != nil {
+			return false, err
+		}
+		if err := kept.fits(s, c); err != nil {
+			return false, fmt.Errorf("%w; -update writes it anew", err)
+		}
+		result := compare(c, real, simulated, kept)
+		result.print(w, took)
+		good = good && result.good()
+	}
+	return good, nil
+}
+
+// pick leaves all campaigns, or those of the names, which commas separate.
+func pick(all []campaign, names string) []campaign {
+	if names == "" {
+		return all
+	}
+	wanted := strings.Split(names, ",")
+	return slices.DeleteFunc(all, func(c campaign) bool { return !slices.Contains(wanted, c.name) })
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
+)
+
+// policySettings are those parts of the plugin's configuration that a policy in this process goes by. The plugin reads its
+// configuration itself, and this program cannot import it: a test holds both together by their decisions. That a name or a
+// value is wrong elsewhere is for the plugin to say.
+type policySettings struct {
+	Policy  string `json:"policy"`
+	Session struct {
+		IdleTimeout span `json:"idle_timeout"`
+		MaxSessions int  `json:"max_sessions"`
+	} `json:"session"`
+	Body struct {
+		MaxBytes int `json:"max_bytes"`
+	} `json:"body"`
+	Health struct {
+		Failures    uint16 `json:"failures"`
+		Cooldown    span   `json:"cooldown"`
+		MaxCooldown span   `json:"max_cooldown"`
+	} `json:"health"`
+	ConsistentHash struct {
+		LoadFactor float64 `json:"load_factor"`
+	} `json:"consistent_hash"`
+	CacheAware struct {
+		Threshold   float64 `json:"cache_threshold"`
+		BalanceAbs  uint32  `json:"balance_abs_threshold"`
+		BalanceRel  float64 `json:"balance_rel_threshold"`
+		MaxPrefixes int     `json:"max_prefixes"`
+	} `json:"cache_aware"`
+}
+
+// span is a time as the configuration spells it, such as "90s".
+type span time.Duration
+
+func (s *span) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	*s = span(d)
+	return err
+}
+
+func (s span) milliseconds() int64 { return time.Duration(s).Milliseconds() }
+
+// readPolicySettings reads a configuration over the plugin's defaults. A policy that is not empty takes the place of its own.
+func readPolicySettings(config []byte, name string) (*policySettings, error) {
+	var s policySettings
+	s.Policy = policy.Names()[0]
+	s.Session.IdleTimeout, s.Session.MaxSessions = span(2*time.Hour), 100_000
+	s.Body.MaxBytes = 65536
+	s.Health.Failures, s.Health.Cooldown, s.Health.MaxCooldown = 3, span(10*time.Second), span(5*time.Minute)
+	s.ConsistentHash.LoadFactor = 1.25
+	s.CacheAware.Threshold, s.CacheAware.BalanceAbs, s.CacheAware.BalanceRel, s.CacheAware.MaxPrefixes = 0.3, 64, 1.5, 65536
+	if len(config) > 0 {
+		if err := json.Unmarshal(config, &s); err != nil {
+			return nil, fmt.Errorf("configuration: %w", err)
+		}
+	}
+	if name != "" {
+		s.Policy = name
+	}
+	if s.Session.IdleTimeout.milliseconds() < 1 || s.Session.MaxSessions < 1 {
+		return nil, fmt.Errorf("configuration: session.idle_timeout and session.max_sessions must be above 0")
+	}
+	return &s, nil
+}
+
+// pool returns a pool without replicas.
+func (s *policySettings) pool(seed uint64) (*policy.Pool, error) {
+	chooser, err := policy.New(s.Policy, policy.Options{LoadFactor: s.ConsistentHash.LoadFactor, Threshold: s.CacheAware.Threshold,
+		BalanceAbs: s.CacheAware.BalanceAbs, BalanceRel: s.CacheAware.BalanceRel})
+	if err != nil {
+		return nil, fmt.Errorf("policy %q: %w", s.Policy, err)
+	}
+	p := &policy.Pool{Policy: chooser, Timeout: s.Session.IdleTimeout.milliseconds(), MaxSessions: s.Session.MaxSessions, Seed: seed}
+	if _, ok := chooser.(policy.CacheAware); ok {
+		p.Prefixes = policy.NewPrefixIndex(s.CacheAware.MaxPrefixes)
+	}
+	return p, nil
+}
+
+func (s *policySettings) rule() (policy.HealthRule, error) {
+	r := policy.HealthRule{Failures: s.Health.Failures, Cooldown: s.Health.Cooldown.milliseconds(), MaxCooldown: s.Health.MaxCooldown.milliseconds()}
+	if err := r.Validate(); err != nil {
+		return r, fmt.Errorf("configuration: health: %w", err)
+	}
+	return r, nil
+}

@@ -1,0 +1,142 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// decisionMark is how each line of Pinwheel's decision log begins, after what the gateway puts before it.
+var decisionMark = []byte(`{"pinwheel":"decision"`)
+
+// LogAssumptions are what a decision log does not tell and a replay has to know. The zero value of each is its default.
+// They change what a replay shows: of its results trust those most in which these play no part, such as the sessions and
+// turns of a replica.
+type LogAssumptions struct {
+	// FirstPrompt is the length of a session's first prompt, in tokens. Default: 11,400, as in the campaign of Generate.
+	FirstPrompt int
+	// PerTurn is by how many tokens each prompt is longer than the one before, what was generated included. Default: 2,520.
+	PerTurn int
+	// Output is how many tokens are generated in a turn. Default: 245.
+	Output int
+	// System is how many tokens of the first prompt are the same in all sessions. Default: 0.
+	System int
+	// API is how long an answer took. The rest of the time until the session's next line is its pause. Default: 5 s.
+	API time.Duration
+}
+
+// DefaultLogAPI is the default of LogAssumptions.API.
+const DefaultLogAPI = 5 * time.Second
+
+func (a LogAssumptions) withDefaults() LogAssumptions {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&a.FirstPrompt, 11_400}, {&a.PerTurn, 2520}, {&a.Output, 245}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if a.API == 0 {
+		a.API = DefaultLogAPI
+	}
+	return a
+}
+
+func (a LogAssumptions) check() error {
+	a = a.withDefaults()
+	if a.FirstPrompt < 1 || a.FirstPrompt > maxTokens/2 || a.Output < 0 || a.PerTurn < a.Output || a.PerTurn > maxTokens/2 ||
+		a.System < 0 || a.System > a.FirstPrompt || a.API < 0 || a.API > time.Hour {
+		return fmt.Errorf("%w: a first prompt of %d tokens (%d of all sessions), %d more and %d generated a turn, answers of %v",
+			ErrOptions, a.FirstPrompt, a.System, a.PerTurn, a.Output, a.API)
+	}
+	return nil
+}
+
+// decisionLog reads Pinwheel's decision log, as it is or as the gateway's log has it among other lines, which are passed
+// over:
+//
+//	... wasm log pinwheel: {"pinwheel":"decision","time":"2026-11-30T05:02:06.959Z","pool":"default","session":"e9d10d90",
+//	"reason":"placed","replica":"10.0.0.2:8000","open_sessions":{...}}
+//
+// A line is a turn, except those of the reason followed: they tell of a turn that another line has told of. A session is
+// named POOL/HASH; requests without one are sessions of one turn each. Tokens, blocks and pauses are LogAssumptions.
+// Workers may write a line before one that is older: it counts as of the same time.
+type decisionLog struct {
+	assume  LogAssumptions
+	tokens  int
+	first   time.Time
+	seen    map[string]sentTurns
+	keyless int
+}
+
+// sentTurns is what is known of a session so far.
+type sentTurns struct {
+	turns int
+	last  time.Duration
+}
+
+func newDecisionLog(o Options) *decisionLog {
+	return &decisionLog{assume: o.Log.withDefaults(), tokens: o.blockTokens(), seen: map[string]sentTurns{}}
+}
+
+func (d *decisionLog) blockTokens() int { return d.tokens }
+
+func (d *decisionLog) decode(text []byte) (request, error) {
+	var row struct {
+		Time    time.Time `json:"time"`
+		Pool    string    `json:"pool"`
+		Session *string   `json:"session"`
+		Reason  string    `json:"reason"`
+	}
+	begin := bytes.Index(text, decisionMark)
+	if begin < 0 {
+		return request{}, errNoRequest
+	}
+	// What follows the object is the gateway's.
+	dec := json.NewDecoder(bytes.NewReader(text[begin:]))
+	if err := dec.Decode(&row); err != nil {
+		return request{}, err
+	}
+	if row.Time.IsZero() || row.Reason == "" {
+		return request{}, errors.New("time, reason: missing")
+	}
+	if row.Reason == "followed" {
+		return request{}, errNoRequest
+	}
+	first := d.first
+	if first.IsZero() {
+		first = row.Time
+	}
+	at, err := seconds(max(0, row.Time.Sub(first).Seconds()))
+	if err != nil {
+		return request{}, fmt.Errorf("time: %w", err)
+	}
+	q := request{at: at}
+	if row.Session == nil {
+		d.keyless++
+		q.session = row.Pool + "/keyless " + strconv.Itoa(d.keyless)
+	} else {
+		q.session = row.Pool + "/" + *row.Session
+	}
+	before := d.seen[q.session]
+	q.at = max(at, before.last)
+	q.turn = Turn{Input: d.assume.FirstPrompt + before.turns*d.assume.PerTurn, Output: d.assume.Output, API: d.assume.API}
+	if err := checkTokens(q.turn.Input, q.turn.Output); err != nil {
+		return request{}, err
+	}
+	d.first, d.seen[q.session] = first, sentTurns{before.turns + 1, q.at}
+	return q, nil
+}
+
+// finish fills in what is known when a session has all its turns.
+func (d *decisionLog) finish(s *Session, number int) {
+	s.System, s.Replays = d.assume.System, true
+	for i := 1; i < len(s.Turns); i++ {
+		s.Turns[i].Think = max(0, s.Turns[i].At-s.Turns[i-1].At-d.assume.API)
+	}
+	nameBlocks(s, d.assume.System, 0, uint64(number)+1)
+}

@@ -1,0 +1,233 @@
+package trace
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// written writes sessions and returns the text.
+func written(t *testing.T, sessions []Session, o Options) string {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := NewWriter(&out, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sessions {
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func reread(t *testing.T, text string, o Options) []Session {
+	t.Helper()
+	r, format, err := Open(strings.NewReader(text), Options{BlockTokens: o.BlockTokens, BytesPerToken: o.BytesPerToken, Log: o.Log})
+	if err != nil || format != o.Format {
+		t.Fatalf("format %q, %v; want %q", format, err, o.Format)
+	}
+	sessions, err := ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sessions
+}
+
+// What was read, written and read again is what was read, but for the names of blocks, in each format that is written.
+func TestRoundTrips(t *testing.T) {
+	groups, err := ReadAll(generate(t, GenerateOptions{Sessions: 40, System: 3000, GroupSize: 4}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := reread(t, strings.Join(inOrder(t), "\n"), Options{Format: MooncakePlain})
+	tests := []struct {
+		name     string
+		sessions []Session
+		o        Options
+	}{
+		{"weka", sessionsOf(t, "testdata/weka_cc_24.ci.compact.jsonl", Options{}), Options{Format: WEKA}},
+		{"weka with sub-agents", sessionsOf(t, "testdata/weka_cc_215.rl-like.compact.jsonl", Options{}), Options{Format: WEKA}},
+		{"weka-plain", sessionsOf(t, "testdata/weka_cc_2.jsonl.gz", Options{}), Options{Format: WEKAPlain}},
+		{"mooncake", plain, Options{Format: MooncakePlain}},
+		{"mooncake-compact", sessionsOf(t, mooncakeConversation, Options{}), Options{Format: MooncakeCompact}},
+		{"groups", groups, Options{Format: Groups}},
+		{"chat", sessionsOf(t, tauBench, Options{}), Options{Format: Chat}},
+		{"chat of nemo-gym", sessionsOf(t, neMoGym, Options{}), Options{Format: Chat}},
+		{"decision-log", reread(t, logLines, Options{Format: DecisionLog}), Options{Format: DecisionLog}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, want := renumbered(reread(t, written(t, tt.sessions, tt.o), tt.o)), renumbered(tt.sessions)
+			if tt.o.Format == Chat {
+				// The text is made up: what sessions shared of the old one is not in it beyond their first turns.
+				got, want = alone(got), alone(want)
+			}
+			if len(got) != len(want) {
+				t.Fatalf("%d sessions, want %d", len(got), len(want))
+			}
+			for i := range got {
+				if !reflect.DeepEqual(got[i], want[i]) {
+					t.Fatalf("session %d:\ngot  %+v\nwant %+v", i, got[i], want[i])
+				}
+			}
+		})
+	}
+}
+
+// alone renumbers the blocks of each session by itself.
+func alone(sessions []Session) []Session {
+	var out []Session
+	for _, s := range sessions {
+		out = append(out, renumbered([]Session{s})...)
+	}
+	return out
+}
+
+// Written traces are in the words of those who published them: the first rows come out as they went in. (Among later ones
+// are requests of one millisecond, whose order a session does not keep.)
+func TestWrittenIsThePublished(t *testing.T) {
+	const rows = 100
+	text, err := os.ReadFile(mooncakeConversation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := sessionsOf(t, mooncakeConversation, Options{})
+	head := func(text string) string { return strings.Join(strings.SplitAfterN(text, "\n", rows+1)[:rows], "") }
+	if got, want := head(written(t, sessions, Options{Format: MooncakeCompact})), head(string(text)); got != want {
+		t.Errorf("mooncake-compact:\n%s\nwant\n%s", got, want)
+	}
+	want := head(strings.ReplaceAll(strings.Join(inOrder(t), "\n"), " ", ""))
+	if got := head(written(t, sessions, Options{Format: MooncakePlain})); got != want {
+		t.Errorf("mooncake:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Samples of a group begin with the same made-up text.
+func TestWrittenChatShares(t *testing.T) {
+	groups, err := ReadAll(generate(t, GenerateOptions{Sessions: 8, System: 3000, GroupSize: 4, Strata: []Stratum{{2, 4, 1}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Format: Chat}
+	again := reread(t, written(t, groups, o), o)
+	blocks := func(i int) []uint64 { return AppendBlocks(nil, again[i].Turns[0].Blocks) }
+	full := again[0].Turns[0].Input/16 - 1 // the last one ends with the message
+	if !reflect.DeepEqual(blocks(0)[:full], blocks(3)[:full]) || blocks(0)[3000/16-1] != blocks(4)[3000/16-1] || blocks(0)[3000/16+1] == blocks(4)[3000/16+1] {
+		t.Error("the written conversations do not share what the sessions do")
+	}
+}
+
+func TestQwenRoundTrip(t *testing.T) {
+	o := Options{Format: Qwen}
+	sessions := reread(t, qwenRows, o)
+	got := reread(t, written(t, sessions, o), o)
+	// A rest without an id of its own is given one.
+	if tail := &got[0].Turns[2].Tail; *tail == 0 {
+		t.Error("the rest of a prompt has no id")
+	} else {
+		*tail = 0
+	}
+	if got, want := renumbered(got), renumbered(sessions); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestWritersRefuse(t *testing.T) {
+	turn := Turn{Input: 100, Output: 50}
+	tests := []struct {
+		format Format
+		s      Session
+		want   string
+	}{
+		{WEKA, Session{ID: "s", BlockTokens: 16, Turns: []Turn{turn}}, "blocks of 16 tokens instead of 64"},
+		{WEKA, Session{ID: "s", Parent: "p", BlockTokens: 64, Turns: []Turn{turn}}, `its parent "p" is not among`},
+		{MooncakePlain, Session{ID: "s", BlockTokens: 64, Turns: []Turn{turn}}, "blocks of 64 tokens instead of 512"},
+		{Groups, Session{ID: "s", BlockTokens: 64, Turns: []Turn{turn}}, "need not go on"},
+		{Groups, Session{ID: "s", Replays: true, BlockTokens: 640, Turns: []Turn{turn, {Input: 149}}}, "turn 1: a prompt of 149 tokens does not go on from 100 and 50 generated"},
+		{Chat, Session{ID: "s", BlockTokens: 640, Turns: []Turn{{Input: 3}}}, "turn 0: 15 bytes are too few"},
+		{Chat, Session{ID: "s", BlockTokens: 640, Turns: []Turn{{Input: 30, Output: 1}}}, "1 generated tokens are too few"},
+		{Chat, Session{ID: "s", BlockTokens: 16, Turns: []Turn{{Input: 32, Output: 90, Blocks: []Run{{1, 2}}}, {Input: 320, Blocks: []Run{{5, 20}}}}}, "turn 0 is not the beginning"},
+	}
+	for _, tt := range tests {
+		w, err := NewWriter(io.Discard, Options{Format: tt.format})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(tt.s); !errors.Is(err, ErrCannotHold) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `as `+string(tt.format)+`: session "s"`) {
+			t.Errorf("%s: error %v, want %q", tt.format, err, tt.want)
+		}
+	}
+	if _, err := NewWriter(io.Discard, Options{Format: NeMoGym}); !errors.Is(err, ErrCannotHold) {
+		t.Errorf("nemo-gym: error %v", err)
+	}
+	if _, err := NewWriter(io.Discard, Options{Format: "x"}); !errors.Is(err, ErrFormat) {
+		t.Errorf("no format: error %v", err)
+	}
+}
+
+// A group is written while its streams begin with one prompt.
+func TestGroupsOfOnePrompt(t *testing.T) {
+	w, err := NewWriter(io.Discard, Options{Format: Groups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := func(id string, input int, first uint64) Session {
+		return Session{ID: id, Group: "g", Replays: true, BlockTokens: 16, Turns: []Turn{{Input: input, Output: 1, Blocks: []Run{{first, 2}}}}}
+	}
+	for _, tt := range []struct {
+		s  Session
+		ok bool
+	}{
+		{stream("g/0", 40, 1), true},
+		{stream("g/1", 40, 1), true},
+		{stream("g/2", 41, 1), false},
+		{stream("g/3", 40, 7), false},
+	} {
+		if err := w.Write(tt.s); (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), `not the one of group "g" (40 tokens)`) {
+			t.Errorf("%s: %v", tt.s.ID, err)
+		}
+	}
+}
+
+// Copy goes on after what cannot be read or written, as far as it is told to, and stops at what is broken.
+func TestCopySkips(t *testing.T) {
+	rows := `[0,1,1,[[0,1]],0]
+nonsense
+[0,1,1,[[1,1]],1]
+`
+	var seen []error
+	copied := func(skip func(error) error) (string, error) {
+		r, _, err := Open(strings.NewReader(rows), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		w, err := NewWriter(&out, Options{Format: MooncakeCompact})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Copy(w, r, skip)
+		return out.String(), err
+	}
+	text, err := copied(func(err error) error { seen = append(seen, err); return nil })
+	if err != nil || strings.Count(text, "\n") != 2 || len(seen) != 1 || !errors.Is(seen[0], ErrBadLine) {
+		t.Errorf("%q, %v, skipped %v", text, err, seen)
+	}
+	if _, err := copied(nil); !errors.Is(err, ErrBadLine) {
+		t.Errorf("without skip: %v", err)
+	}
+	w, _ := NewWriter(io.Discard, Options{Format: Groups})
+	broken := errors.New("disk gone")
+	if err := Copy(w, newInterleaved(newLines(brokenReader{broken}), mooncakeCompact{}), func(error) error { return nil }); !errors.Is(err, broken) {
+		t.Errorf("error %v, want the reader's own", err)
+	}
+}
