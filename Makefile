@@ -99,7 +99,7 @@ dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and P
 	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
 	cd examples/grafana && $(GO) test -timeout 10m -count=1 ./...
 
-browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes docs/live-page.png anew
+browser: wasm build ## the live page and the replay's report in headless Chromium; UPDATE=-update makes their pictures in docs anew
 	cd build/browser && $(GO) test -count=1 -timeout 15m . $(UPDATE)
 
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)

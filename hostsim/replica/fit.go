@@ -66,8 +66,8 @@ func FitLog(c EngineConfig, log []EngineRecord, parameters []Parameter, step fun
 	}
 	// A simplex that became flat misses the way on; a new one from where it ended finds it.
 	calls := fitCalls * len(parameters)
-	best, _ := nelderMead(miss, start, calls, doubt/100)
-	best, _ = nelderMead(miss, best, calls, doubt/100)
+	best, _ := nelderMead(miss, start, calls, doubt/1000)
+	best, _ = nelderMead(miss, best, calls, doubt/1000)
 	return values(best), failed
 }
 

@@ -28,6 +28,9 @@ type LogAssumptions struct {
 	API time.Duration
 }
 
+// DefaultLogAPI is the default of LogAssumptions.API.
+const DefaultLogAPI = 5 * time.Second
+
 func (a LogAssumptions) withDefaults() LogAssumptions {
 	for _, d := range []struct {
 		field *int
@@ -38,7 +41,7 @@ func (a LogAssumptions) withDefaults() LogAssumptions {
 		}
 	}
 	if a.API == 0 {
-		a.API = 5 * time.Second
+		a.API = DefaultLogAPI
 	}
 	return a
 }

@@ -68,7 +68,7 @@ var layouts = []layout{
 	{DecisionLog, nil, func(l *lines, o Options) Reader { return newInterleaved(l, newDecisionLog(o)) },
 		func(w *bufio.Writer, _ Options) Writer { return newInterleavedWriter(w, DecisionLog, 0, writeDecision) }},
 	{Groups, []string{"group", "prompt_len"}, func(l *lines, o Options) Reader { return newGroupReader(l, o) },
-		func(w *bufio.Writer, _ Options) Writer { return &groupWriter{w} }},
+		func(w *bufio.Writer, _ Options) Writer { return &groupWriter{w, map[string]firstPrompt{}} }},
 }
 
 // Formats returns the names of all formats.
@@ -78,6 +78,19 @@ func Formats() []Format {
 		all = append(all, l.format)
 	}
 	return all
+}
+
+// BlockTokens returns the size of the format's blocks in tokens, or 0 where that is for Options to say.
+func (f Format) BlockTokens() int {
+	switch f {
+	case WEKA, WEKAPlain:
+		return WEKABlockTokens
+	case MooncakePlain, MooncakeCompact:
+		return MooncakeBlockTokens
+	case Qwen:
+		return QwenBlockTokens
+	}
+	return 0
 }
 
 // Options say what a trace itself does not. The zero value is the default.

@@ -6,8 +6,26 @@ import (
 	"strings"
 )
 
-// groupWriter writes a session a line, at once.
-type groupWriter struct{ out *bufio.Writer }
+// groupWriter writes a session a line, at once. It holds the names of groups, and of each the first prompt's length and end.
+type groupWriter struct {
+	out    *bufio.Writer
+	groups map[string]firstPrompt
+}
+
+// firstPrompt tells a group's prompt: the id of its last full block stands for all before it.
+type firstPrompt struct {
+	tokens, system int
+	last           uint64
+}
+
+func firstPromptOf(s Session) firstPrompt {
+	p := firstPrompt{tokens: s.Turns[0].Input, system: s.System}
+	if runs := s.Turns[0].Blocks; len(runs) > 0 {
+		end := runs[len(runs)-1]
+		p.last = end.First + uint64(end.Count)
+	}
+	return p
+}
 
 func (w *groupWriter) Write(s Session) error {
 	if !s.Replays {
@@ -20,6 +38,10 @@ func (w *groupWriter) Write(s Session) error {
 		row.Stream = nameText(stream)
 	}
 	row.Group = nameText(name)
+	prompt := firstPromptOf(s)
+	if known, ok := w.groups[name]; ok && known != prompt {
+		return cannotHold(Groups, s, "its first prompt of %d tokens is not the one of group %q (%d tokens)", prompt.tokens, name, known.tokens)
+	}
 	for i, t := range s.Turns {
 		if i > 0 {
 			before := s.Turns[i-1]
@@ -35,6 +57,7 @@ func (w *groupWriter) Write(s Session) error {
 	if err != nil {
 		return err
 	}
+	w.groups[name] = prompt
 	if _, err := w.out.Write(text); err != nil {
 		return err
 	}

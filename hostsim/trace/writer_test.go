@@ -174,6 +174,30 @@ func TestWritersRefuse(t *testing.T) {
 	}
 }
 
+// A group is written while its streams begin with one prompt.
+func TestGroupsOfOnePrompt(t *testing.T) {
+	w, err := NewWriter(io.Discard, Options{Format: Groups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := func(id string, input int, first uint64) Session {
+		return Session{ID: id, Group: "g", Replays: true, BlockTokens: 16, Turns: []Turn{{Input: input, Output: 1, Blocks: []Run{{first, 2}}}}}
+	}
+	for _, tt := range []struct {
+		s  Session
+		ok bool
+	}{
+		{stream("g/0", 40, 1), true},
+		{stream("g/1", 40, 1), true},
+		{stream("g/2", 41, 1), false},
+		{stream("g/3", 40, 7), false},
+	} {
+		if err := w.Write(tt.s); (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), `not the one of group "g" (40 tokens)`) {
+			t.Errorf("%s: %v", tt.s.ID, err)
+		}
+	}
+}
+
 // Copy goes on after what cannot be read or written, as far as it is told to, and stops at what is broken.
 func TestCopySkips(t *testing.T) {
 	rows := `[0,1,1,[[0,1]],0]
