@@ -55,8 +55,8 @@ func newReplay() *cobra.Command {
 hours of a fleet in seconds, once for each policy and seed. It prints a table of what the sessions and the fleet
 experienced, and writes JSON and one HTML file with charts if asked to.
 
-Policies: ` + wrapped(policy.Names()) + `.
-Baselines, which are no policies of the plugin's: ` + wrapped(replay.Baselines()) + `.
+Policies: ` + strings.Join(policy.Names(), ", ") + `.
+Baselines, which are no policies of the plugin's: ` + strings.Join(replay.Baselines(), ", ") + `.
 GPUs: ` + strings.Join(replica.GPUs(), ", ") + `. Models: ` + strings.Join(replica.Models(), ", ") + `.
 Events: "fail N at T [for T]", "join at T", "drain N at T", "undrain N at T", "remove N at T", "update at T pause T",
 "update every T pause T"; N counts replicas from 0.
@@ -73,21 +73,33 @@ With --advise it finds the fewest replicas, and how many sessions at once, that 
 		},
 	}
 	f.add(cmd)
+	for flag, names := range map[string][]string{
+		"policy": append(policy.Names(), replay.Baselines()...), "gpu": replica.GPUs(), "model": replica.Models(),
+		"think": thinks, "deal": deals, "format": strings.Split(formatNames(), ", "),
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the flag has just been added
+		}
+	}
 	return cmd
 }
 
-func wrapped(names []string) string { return strings.Join(names, ", ") }
+// What --think and --deal may be.
+var (
+	thinks = []string{string(replay.ThinkNone), string(replay.ThinkRecorded), string(replay.ThinkRL)}
+	deals  = []string{string(replay.DealRoundRobin), string(replay.DealRandom), string(replay.DealSession)}
+)
 
 func (f *replayFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.wasm, "wasm", "dist/pinwheel.wasm", "the plugin, a .wasm `FILE`")
 	flags.BoolVar(&f.inProcess, "in-process", false, "decide by the same policies in this process, without the plugin: quicker")
-	flags.StringVar(&f.config, "config", "", "the plugin's configuration, a `FILE`, or JSON that begins with {; policy and replicas are the replay's")
-	flags.StringVar(&f.trace, "trace", "", "a `FILE` of sessions, or campaign for 610 synthetic ones; without it, 24 recorded ones that are built in")
-	flags.StringVar(&f.format, "format", "", "the trace's `FORMAT`, where its first line does not tell: "+formatNames())
+	flags.StringVar(&f.config, "config", "", "the plugin's configuration, a `FILE`, or JSON that begins with {; policy and\nreplicas are the replay's")
+	flags.StringVar(&f.trace, "trace", "", "a `FILE` of sessions, or campaign for 610 synthetic ones; without it, 24 recorded\nones that are built in")
+	flags.StringVar(&f.format, "format", "", "the trace's `FORMAT`, where its first line does not tell:\n"+formatNames())
 	flags.IntVar(&f.sessions, "sessions", 0, "play the first `N` sessions only, or generate N of a campaign; 0 is all")
-	flags.StringSliceVar(&f.policies, "policy", []string{"sticky_least_loaded", "consistent_hash", "cache_aware", replay.RoundRobin}, "policies and baselines, by `NAME`, to compare")
+	flags.StringSliceVar(&f.policies, "policy", []string{"sticky_least_loaded", "consistent_hash", "cache_aware", replay.RoundRobin}, "policies and baselines, by `NAME`, to compare\n")
 	flags.IntVar(&f.replicas, "replicas", 4, "`N` model servers at the start")
 	flags.IntVar(&f.concurrency, "concurrency", 0, "`N` sessions at once, the next one starting when one ends; 0 is all")
 	flags.IntVar(&f.seeds, "seeds", 5, "`N` runs of each policy, which differ in all that is left to chance")
@@ -99,20 +111,20 @@ func (f *replayFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.maxBatchedTokens, "max-batched-tokens", 0, "`TOKENS` of one engine step; 0 is the server's own")
 	flags.IntVar(&f.maxSequences, "max-sequences", 0, "`N` requests that an engine runs at once; 0 is the server's own")
 	flags.DurationVar(&f.overhead, "overhead", replay.DefaultOverhead, "`TIME` that gateway and tokeniser add to each turn")
-	flags.StringVar(&f.think, "think", string(replay.ThinkRecorded), "pauses between turns: none, recorded, or rl, drawn as an RL sandbox's `KIND`")
+	flags.StringVar(&f.think, "think", string(replay.ThinkRecorded), "pauses between turns: none, recorded, or rl, drawn as an RL sandbox's, by `KIND`")
 	flags.DurationVar(&f.thinkCap, "think-cap", replay.DefaultThinkCap, "recorded pauses are cut to this `TIME`")
 	flags.Float64Var(&f.timeScale, "time-scale", 1, "recorded pauses are multiplied by this `FACTOR`")
-	flags.BoolVar(&f.openLoop, "open-loop", false, "send each turn when it was recorded, or as soon as the one before has its answer")
+	flags.BoolVar(&f.openLoop, "open-loop", false, "send each turn when it was recorded, or as soon as the one before has its\nanswer")
 	flags.BoolVar(&f.keepSessions, "keep-sessions", false, "never release a session, as clients that do not know how")
 	flags.IntVar(&f.gateways, "gateways", 1, "`N` gateways, which know nothing of each other")
-	flags.StringVar(&f.deal, "deal", string(replay.DealRoundRobin), "how a session's turns come to gateways: round_robin, random or session, as `KIND`")
+	flags.StringVar(&f.deal, "deal", string(replay.DealRoundRobin), "how a session's turns come to gateways: round_robin, random or session, by `KIND`")
 	flags.IntVar(&f.workers, "workers", replay.DefaultWorkers, "`N` worker threads of a gateway, each with its own virtual machine")
 	flags.IntVar(&f.clients, "clients", 1, "`N` client processes, which matters to per_process_counter")
 	flags.StringArrayVar(&f.events, "event", nil, "what happens to the fleet, such as \"fail 2 at 60s for 30s\"; may be given again: `EVENT`")
 	flags.StringVar(&f.eventsFile, "events", "", "a `FILE` of such events, one a line, # begins a comment")
 	flags.StringVar(&f.json, "json", "", "write all figures to `FILE`, or - for standard output in the place of the table")
 	flags.StringVar(&f.html, "html", "", "write a report with charts to `FILE`")
-	flags.BoolVar(&f.advise, "advise", false, "find the fewest replicas that meet --goal-t95 or --goal-hit, with one policy")
+	flags.BoolVar(&f.advise, "advise", false, "find the fewest replicas that meet --goal-t95 or --goal-hit, with the first\npolicy")
 	flags.DurationVar(&f.goalT95, "goal-t95", 0, "advise: 95% of the sessions are over within this `TIME`")
 	flags.Float64Var(&f.goalHit, "goal-hit", 0, "advise: the prefix cache hit `RATE` is this or more, 0 to 1")
 	flags.IntVar(&f.maxReplicas, "max-replicas", 64, "advise: try `N` replicas at most")
@@ -137,8 +149,7 @@ func (f *replayFlags) check() error {
 		flag, value string
 		allowed     []string
 	}{
-		{"think", f.think, []string{string(replay.ThinkNone), string(replay.ThinkRecorded), string(replay.ThinkRL)}},
-		{"deal", f.deal, []string{string(replay.DealRoundRobin), string(replay.DealRandom), string(replay.DealSession)}},
+		{"think", f.think, thinks}, {"deal", f.deal, deals},
 	} {
 		if !slices.Contains(c.allowed, c.value) {
 			return usagef("--%s %q is not known: choose one of %s", c.flag, c.value, strings.Join(c.allowed, ", "))

@@ -222,10 +222,12 @@ func (r *replayRun) setup() []replay.Fact {
 		{Name: "fleet", Value: fmt.Sprintf("%s, each %s on %d %s", counted(f.replicas, "replica"), f.model, f.tp, f.gpu)},
 		{Name: "engine", Value: fmt.Sprintf("pool %d tokens, block %d, step %d tokens, %d sequences", e.Blocks*e.BlockTokens, e.BlockTokens, e.MaxBatchedTokens, e.MaxSequences)},
 		{Name: "load", Value: r.load()},
-		{Name: "seeds", Value: fmt.Sprint(f.seeds)},
 	}
-	if f.gateways > 1 || f.clients > 1 {
-		facts = append(facts, replay.Fact{Name: "senders", Value: fmt.Sprintf("%s (turns dealt %s), %s", counted(f.gateways, "gateway"), f.deal, counted(f.clients, "client"))})
+	if f.gateways > 1 {
+		facts = append(facts, replay.Fact{Name: "gateways", Value: fmt.Sprintf("%d, turns dealt %s", f.gateways, f.deal)})
+	}
+	if f.clients > 1 {
+		facts = append(facts, replay.Fact{Name: "clients", Value: fmt.Sprint(f.clients)})
 	}
 	if len(r.events) > 0 {
 		var texts []string
@@ -240,8 +242,11 @@ func (r *replayRun) setup() []replay.Fact {
 func (r *replayRun) load() string {
 	f := r.flags
 	open := "all sessions at once"
-	if f.concurrency > 0 {
+	switch {
+	case f.concurrency > 0:
 		open = counted(f.concurrency, "session") + " at once"
+	case f.advise:
+		open = "sessions at once as below"
 	}
 	switch {
 	case f.openLoop:
