@@ -50,14 +50,14 @@ func (k EventKind) numbered() bool {
 	return false
 }
 
+func (k EventKind) known() bool { return k.numbered() || k == EventJoin || k == EventUpdate }
+
 // Validate tells what is wrong with the event, in a fleet of replicas.
 func (e *Event) Validate(replicas int) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", ErrEvent, e.Kind, fmt.Sprintf(format, args...))
 	}
-	switch e.Kind {
-	case EventFail, EventJoin, EventDrain, EventUndrain, EventRemove, EventUpdate:
-	default:
+	if !e.Kind.known() {
 		return fmt.Errorf("%w: %q: fail, join, drain, undrain, remove or update", ErrEvent, string(e.Kind))
 	}
 	switch {

@@ -22,6 +22,9 @@ func ParseEvent(text string) (Event, error) {
 	}
 	e := Event{Kind: EventKind(words[0])}
 	words = words[1:]
+	if !e.Kind.known() {
+		return bad("%q does not happen", string(e.Kind))
+	}
 	if e.Kind.numbered() {
 		if len(words) == 0 {
 			return bad("the replica's number is missing")

@@ -78,6 +78,25 @@ func keys(dst, ids []uint64, s *trace.Session, turn, blockTokens int) (out, scra
 			blocks, tokens = next.Blocks, t.Input+t.Output
 		}
 	}
-	ids = trace.AppendBlocks(ids[:0], blocks)
-	return replica.AppendKeys(dst, ids, s.BlockTokens, blockTokens, tokens), ids
+	idTokens := s.BlockTokens
+	if blockTokens%idTokens == 0 {
+		// The id of a block's last tokens tells all of it.
+		ids = appendEvery(ids[:0], blocks, blockTokens/idTokens)
+		idTokens = blockTokens
+	} else {
+		ids = trace.AppendBlocks(ids[:0], blocks)
+	}
+	return replica.AppendKeys(dst, ids, idTokens, blockTokens, tokens), ids
+}
+
+// appendEvery appends the last of every n of the ids that runs stand for. O(runs and ids that are appended).
+func appendEvery(dst []uint64, runs []trace.Run, n int) []uint64 {
+	skip := n - 1
+	for _, r := range runs {
+		for ; skip < r.Count; skip += n {
+			dst = append(dst, r.First+uint64(skip))
+		}
+		skip -= r.Count
+	}
+	return dst
 }

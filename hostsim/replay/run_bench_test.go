@@ -30,3 +30,29 @@ func BenchmarkCampaign(b *testing.B) {
 		b.ReportMetric(r.HitRate, "hit_rate")
 	}
 }
+
+// A large fleet: 100,000 sessions of 32 turns in the mean over 1,024 engines, at most 4,096 at once.
+func BenchmarkLarge(b *testing.B) {
+	engine, err := replica.Preset("gb200", "nemotron-3-super", 2)
+	if err != nil {
+		b.Fatal(err)
+	}
+	newRouter, err := Baseline(SessionHash)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := Campaign{Replicas: 1024, Engine: engine, Concurrency: 4096, NewRouter: newRouter,
+		Sessions: func() (trace.Reader, error) {
+			return trace.Generate(trace.GenerateOptions{Sessions: 100_000, BlockTokens: 64})
+		}}
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := Run(context.Background(), c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(r.Turns), "turns")
+		b.ReportMetric(r.Wall, "simulated_s")
+		b.ReportMetric(r.HitRate, "hit_rate")
+	}
+}

@@ -24,7 +24,8 @@ type EngineConfig struct {
 	MaxSequences int
 	// AlignedChunks says that a prefill chunk ends where a block does, or where the prompt does: hybrid models keep their
 	// recurrent state at the end of a chunk (vLLM's mamba_cache_mode align). A request for whose next chunk the step's
-	// budget has no block left gets nothing in that step, and if it waits, nobody behind it is admitted.
+	// budget has no block left gets nothing in that step, and if it waits, nobody behind it is admitted. All full blocks can be
+	// found, though those servers keep no state but at the ends of chunks.
 	AlignedChunks bool
 	// Step tells how long a step takes. Nil is a step that takes no time.
 	Step StepModel
@@ -246,7 +247,7 @@ func (e *Engine) Crash() []*Request {
 	}
 	clear(e.running)
 	e.running, e.stepping = e.running[:0], false
-	e.pool, e.chain = newBlockPool(e.config.Blocks), e.chain[:0]
+	e.pool = newBlockPool(e.config.Blocks)
 	e.watched = nil
 	return lost
 }

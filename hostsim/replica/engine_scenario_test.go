@@ -209,6 +209,43 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// What was found for a request that waits for memory is not there after a crash.
+func TestCrashWithBlockedHead(t *testing.T) {
+	e := newTestEngine(t, EngineConfig{BlockTokens: 4, Blocks: 6, MaxBatchedTokens: 100, MaxSequences: 4})
+	running, blocked := &Request{Prompt: 20, Output: 5, Keys: keys(1, 4)}, &Request{Prompt: 24, Keys: keys(1, 4)}
+	submit(t, e, 0, running, blocked)
+	submit(t, e, 0, &Request{Prompt: 8})
+	e.Start(0)
+	e.End()
+	e.Start(0)
+	if s := e.Stats(); s.Waiting != 2 || s.FoundTokens != 32 {
+		t.Fatalf("%+v", s)
+	}
+	e.Crash()
+	submit(t, e, 0, blocked)
+	run(e, 0)
+	if blocked.Cached != 0 || blocked.Finished != 0 || e.Stats().OutputTokens != 2 {
+		t.Errorf("%+v, %+v", blocked, e.Stats())
+	}
+}
+
+// A request that has ended can be submitted again; what was counted for it is gone.
+func TestSubmitAgain(t *testing.T) {
+	e := newTestEngine(t, EngineConfig{BlockTokens: 2, Blocks: 6, MaxBatchedTokens: 100, MaxSequences: 8})
+	r := &Request{Prompt: 4, Output: 4, Keys: keys(1, 2)}
+	submit(t, e, 0, &Request{Prompt: 4, Output: 5}, r)
+	run(e, 0)
+	if r.Preemptions != 1 || r.Queried != 4 {
+		t.Fatalf("%+v", r)
+	}
+	e.ResetCache()
+	submit(t, e, 0, r)
+	run(e, 0)
+	if r.Preemptions != 0 || r.Queried != 4 || r.Found != 0 || r.Cached != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // After a reset nobody finds what was computed before, nor what running requests go on with.
 func TestResetCache(t *testing.T) {
 	e := newTestEngine(t, EngineConfig{BlockTokens: 4, Blocks: 20, MaxBatchedTokens: 8, MaxSequences: 8})

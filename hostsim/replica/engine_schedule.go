@@ -61,7 +61,6 @@ func (e *Engine) makeRoom(r *Request, n int) (preempted, ok bool) {
 
 func (e *Engine) preempt(r *Request) {
 	e.release(r)
-	r.computed = 0
 	r.Preemptions++
 	e.stats.Preemptions++
 	e.waiting.pushFront(r)
@@ -71,7 +70,7 @@ func (e *Engine) preempt(r *Request) {
 func (e *Engine) release(r *Request) {
 	e.pool.release(r.blocks)
 	e.spare = append(e.spare, r.blocks[:0])
-	r.blocks, r.hashed, r.room, r.nextFull = nil, 0, 0, 0
+	r.blocks, r.computed, r.hashed, r.room, r.nextFull = nil, 0, 0, 0, 0
 }
 
 // allocate takes the blocks that r's next n tokens need. They must be there.
@@ -136,70 +135,12 @@ func (e *Engine) chunk(r *Request, start, budget int) int {
 			end = aligned
 		}
 	}
-	if next := (start/size + 1) * size; start%size != 0 {
-		end = min(end, next)
-	}
-	// The state at the last boundary is what the next turn finds, so a chunk ends there too.
+	// The state at the last boundary is what the next turn finds, so a chunk ends there too. A chunk that begins inside a
+	// block crosses no boundary but that one.
 	if last := (r.total - 1) / size * size; start < last {
 		end = min(end, last)
 	}
 	return max(0, end-start)
-}
-
-// lookUp returns how many tokens of the request at the head of the queue are in the cache, and leaves their blocks in
-// e.chain.
-func (e *Engine) lookUp(r *Request) (found int) {
-	if e.watched != r || e.pool.watched.changed {
-		e.unwatch()
-		e.findChain(r)
-	}
-	found = len(e.chain) * e.config.BlockTokens
-	if r.Preemptions == 0 {
-		r.Queried += int64(r.total)
-		r.Found += int64(found)
-		e.stats.QueriedTokens += int64(r.total)
-		e.stats.FoundTokens += int64(found)
-	}
-	return found
-}
-
-// findChain finds the longest chain of cached blocks that r begins with, at least one token short of all that is known:
-// the model has to compute something to answer.
-func (e *Engine) findChain(r *Request) {
-	e.chain, e.held = e.chain[:0], 0
-	for i := range e.findable(r) {
-		b := e.pool.find(r.key(i))
-		if b == none {
-			break
-		}
-		if e.pool.held(b) {
-			e.held++
-		}
-		e.chain = append(e.chain, b)
-	}
-}
-
-// findable returns the number of r's blocks that can be looked for.
-func (e *Engine) findable(r *Request) int { return (r.total - 1) / e.config.BlockTokens }
-
-// watch keeps what was found for r, which waits at the head of the queue, until something happens that could change it. A
-// head that waits for memory is looked up at every step, a thousand blocks each time.
-func (e *Engine) watch(r *Request) {
-	if e.watched == r {
-		return
-	}
-	e.watched = r
-	e.pool.watch(e.chain)
-	if n := len(e.chain); n < e.findable(r) {
-		e.pool.watchKey(r.key(n))
-	}
-}
-
-func (e *Engine) unwatch() {
-	if e.watched != nil {
-		e.pool.unwatch(e.chain)
-		e.watched = nil
-	}
 }
 
 // fits says whether the pool has room for all tokens of r that are known so far; room for its first chunk alone would not
@@ -227,47 +168,4 @@ func (e *Engine) admit(now time.Duration, r *Request, found int) {
 // blocksFor returns the number of blocks that hold tokens tokens.
 func (e *Engine) blocksFor(tokens int) int {
 	return (tokens + e.config.BlockTokens - 1) / e.config.BlockTokens
-}
-
-// requestQueue is a queue that gives back what was preempted at its front: a ring that grows.
-type requestQueue struct {
-	ring  []*Request
-	first int
-	n     int
-}
-
-func (q *requestQueue) len() int        { return q.n }
-func (q *requestQueue) front() *Request { return q.ring[q.first] }
-
-func (q *requestQueue) pushBack(r *Request) {
-	q.grow()
-	q.ring[(q.first+q.n)&(len(q.ring)-1)] = r
-	q.n++
-}
-
-func (q *requestQueue) pushFront(r *Request) {
-	q.grow()
-	q.first = (q.first - 1) & (len(q.ring) - 1)
-	q.ring[q.first] = r
-	q.n++
-}
-
-func (q *requestQueue) popFront() *Request {
-	r := q.ring[q.first]
-	q.ring[q.first] = nil
-	q.first = (q.first + 1) & (len(q.ring) - 1)
-	q.n--
-	return r
-}
-
-// grow makes room for one more. The ring's length is a power of two.
-func (q *requestQueue) grow() {
-	if q.n < len(q.ring) {
-		return
-	}
-	ring := make([]*Request, max(8, 2*len(q.ring)))
-	for i := range q.n {
-		ring[i] = q.ring[(q.first+i)&(len(q.ring)-1)]
-	}
-	q.ring, q.first = ring, 0
 }

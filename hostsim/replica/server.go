@@ -1,7 +1,10 @@
-// Package replica simulates a model server behind OpenAI's HTTP interface, to see what routing does to its prefix
-// cache: no model, no GPU, only the cache's bookkeeping and, if wanted, the time that prefill and decode would take.
+// Package replica simulates model servers, to see what routing does to their prefix caches: no model, no GPU.
 //
-// A prompt is a list of blocks of Config.BlockTokens tokens. A hand-made chat is cut into blocks by its JSON text, at
+// Engine is one server's scheduler, memory and prefix cache on a clock of the caller's, for fleets that play for hours in
+// seconds. Server is a server behind OpenAI's HTTP interface: only the cache's bookkeeping and, if wanted, the time that
+// prefill and decode would take.
+//
+// A Server's prompt is a list of blocks of Config.BlockTokens tokens. A hand-made chat is cut into blocks by its JSON text, at
 // BytesPerToken bytes a token. A recorded one brings its blocks in the body, instead of or beside the messages:
 //
 //	{"model": "sim", "max_tokens": 131, "sim_prompt": {"tokens": 68244, "blocks": [[4294967297, 1066]]}}

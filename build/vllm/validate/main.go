@@ -1,6 +1,6 @@
 // Validate sends recorded sessions to a real vLLM and to the simulated one, and says on how many requests they agree:
 //
-//	go run ./build/vllm/validate [-update] [-campaign NAME]
+//	go run ./build/vllm/validate [-update] [-campaign NAME,...]
 //
 // The vLLM runs on CPUs with a tiny model, see package engine; it is installed on first use. Its answers are kept in
 // testdata, so that tests can hold the simulated engine to them without it; -update writes them anew.
@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,9 +27,9 @@ const folder = "build/vllm/validate/testdata"
 
 func main() {
 	update := flag.Bool("update", false, "write "+folder+" anew")
-	only := flag.String("campaign", "", "play only the one of that `name`: edges, random, one, four or flight")
+	only := flag.String("campaign", "", "play only those of these `names`, with commas between: edges, random, one, four, flight")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: validate [-update] [-campaign NAME]\nruns a real vLLM and compares the simulated one with it; from the repository's root")
+		fmt.Fprintln(os.Stderr, "usage: validate [-update] [-campaign NAME,...]\nruns a real vLLM and compares the simulated one with it; from the repository's root")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -58,14 +59,19 @@ func validate(ctx context.Context, w io.Writer, update bool, only string) (bool,
 	if err != nil {
 		return false, err
 	}
-	if only != "" && len(pick(campaigns(engines[0], sessions), only)) == 0 {
-		return false, fmt.Errorf("validate: no campaign %q", only)
+	known := campaigns(engines[0], sessions)
+	if n := len(pick(slices.Clone(known), only)); n == 0 || only != "" && n != len(strings.Split(only, ",")) {
+		return false, fmt.Errorf("validate: -campaign %s: names are edges, random, one, four and flight", only)
 	}
 	good := true
 	header(w)
 	for _, s := range engines {
 		s.Version = engine.Version
-		ok, err := validateEngine(ctx, w, e, s, pick(campaigns(s, sessions), only), update)
+		all := pick(campaigns(s, sessions), only)
+		if len(all) == 0 {
+			continue
+		}
+		ok, err := validateEngine(ctx, w, e, s, all, update)
 		if err != nil {
 			return false, err
 		}
@@ -89,39 +95,48 @@ func validateEngine(ctx context.Context, w io.Writer, e engine.Engine, s setting
 	}
 	good := true
 	for _, c := range all {
-		start := time.Now()
-		real, err := play(ctx, v, s, c)
+		r, err := validateCampaign(ctx, w, v, s, c, update)
 		if err != nil {
 			return false, err
 		}
-		took := time.Since(start)
-		simulated, err := simulate(s, c)
-		if err != nil {
-			return false, err
-		}
-		kept := &recording{settings: s, Campaign: c.name}
-		if update {
-			if err := real.write(folder); err != nil {
-				return false, err
-			}
-		}
-		if err := kept.read(folder); err != nil {
-			return false, err
-		}
-		if err := kept.fits(s, c); err != nil {
-			return false, fmt.Errorf("%w; -update writes it anew", err)
-		}
-		result := compare(c, real, simulated, kept)
-		result.print(w, took)
-		good = good && result.good()
+		good = good && r.good()
 	}
 	return good, nil
 }
 
-// pick leaves all campaigns, or the one of that name.
-func pick(all []campaign, name string) []campaign {
-	if name == "" {
+// validateCampaign prints what it returns, and with update keeps the answers.
+func validateCampaign(ctx context.Context, w io.Writer, v *server, s settings, c campaign, update bool) (result, error) {
+	r := result{campaign: c, kept: &recording{settings: s, Campaign: c.name}}
+	var err error
+	if !update { // before minutes are spent
+		if err = r.kept.read(folder); err == nil {
+			err = r.kept.fits(s, c)
+		}
+		if err != nil {
+			return r, fmt.Errorf("%w; -update records anew", err)
+		}
+	}
+	if r.simulated, err = simulate(s, c); err != nil {
+		return r, err
+	}
+	start := time.Now()
+	if r.real, err = play(ctx, v, s, c); err != nil {
+		return r, err
+	}
+	took := time.Since(start)
+	if update {
+		r.kept = r.real
+		err = r.real.write(folder)
+	}
+	r.print(w, took)
+	return r, err
+}
+
+// pick leaves all campaigns, or those of the names, which commas separate.
+func pick(all []campaign, names string) []campaign {
+	if names == "" {
 		return all
 	}
-	return slices.DeleteFunc(all, func(c campaign) bool { return c.name != name })
+	wanted := strings.Split(names, ",")
+	return slices.DeleteFunc(all, func(c campaign) bool { return !slices.Contains(wanted, c.name) })
 }

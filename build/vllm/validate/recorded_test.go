@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/build/vllm/engine"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/trace"
 )
 
@@ -60,7 +61,8 @@ func TestModelAnswersAsTheEngine(t *testing.T) {
 	})
 }
 
-// The recordings would tell a model with one block too many, a step's budget or a place more from the right one.
+// The recordings tell the right model from one with a block too many or too few, another budget of a step, or a place
+// more. -v shows how many answers differ.
 func TestRecordingsTellNearbyEnginesApart(t *testing.T) {
 	changes := map[string]func(*settings){
 		"a block more":  func(e *settings) { e.Blocks++ },
@@ -70,16 +72,22 @@ func TestRecordingsTellNearbyEnginesApart(t *testing.T) {
 	}
 	told := map[string]int{}
 	recorded(t, func(t *testing.T, e settings, c campaign, kept *recording) {
+		if c.flight > 0 {
+			return
+		}
 		for name, change := range changes {
 			near := e
 			change(&near)
 			model, err := simulate(near, c)
+			if errors.Is(err, replica.ErrTooLong) {
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.flight == 0 {
-				told[name] += len(kept.Rows) - equal(model, kept)
-			}
+			n := len(kept.Rows) - equal(model, kept)
+			t.Logf("%s: %d of %d answers differ", name, n, len(kept.Rows))
+			told[name] += n
 		}
 	})
 	for name := range changes {

@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+)
+
+func TestPercentiles(t *testing.T) {
+	if got := percentiles(nil); len(got) != 0 || got == nil {
+		t.Errorf("of nothing: %v", got)
+	}
+	if got := percentiles([]float32{3}); len(got) != 101 || got[0] != 3 || got[100] != 3 {
+		t.Errorf("of one: %v", got)
+	}
+	values := make([]float32, 200)
+	for i := range values {
+		values[i] = float32(200 - i)
+	}
+	got := percentiles(values)
+	if got[0] != 1 || got[1] != 2 || got[50] != 100 || got[99] != 198 || got[100] != 200 {
+		t.Errorf("of 1 to 200: %v", got)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	for _, c := range []struct {
+		values           []float64
+		maxMin, maxMean_ float64
+	}{{[]float64{1, 2, 3}, 3, 1.5}, {[]float64{0, 4}, 0, 2}, {[]float64{0, 0}, 0, 0}} {
+		if a, b := spread(c.values); a != c.maxMin || b != c.maxMean_ {
+			t.Errorf("%v: %v, %v", c.values, a, b)
+		}
+	}
+}
+
+// The result's figures agree with the spans of the sessions, where all are kept.
+func TestFiguresAgree(t *testing.T) {
+	c := campaign(talks(slowest, 7, 130), 3)
+	c.Clients = 3
+	c.NewRouter, _ = Baseline(PerProcessCounter)
+	r := play(t, c)
+	var ttft, tpot, e2e, queue []float32
+	moves, sum, cached, prompt := 0, 0., 0, 0
+	visited := map[string]bool{}
+	ends := []float64{}
+	for i, s := range r.Slowest {
+		for k, u := range s.Turns {
+			ttft, e2e, queue = append(ttft, float32(u.First-u.Sent)), append(e2e, float32(u.End-u.Sent)), append(queue, float32(u.Admitted-u.Sent))
+			tpot = append(tpot, float32((u.End-u.First)/3))
+			cached, prompt = cached+u.Cached, prompt+u.Prompt
+			visited[fmt.Sprint(s.Session, u.Replica)] = true
+			if k > 0 && u.Replica != s.Turns[k-1].Replica {
+				moves++
+			}
+		}
+		last := s.Turns[len(s.Turns)-1].End
+		ends, sum = append(ends, last), sum+last-s.Turns[0].Sent
+		if i > 0 && ends[i] > ends[i-1] {
+			t.Errorf("session %d of the slowest ends after the one before", i)
+		}
+	}
+	slices.Sort(ends)
+	sessions := 0
+	for _, p := range r.Replicas {
+		sessions += p.Sessions
+	}
+	if len(ends) != slowest || moves == 0 || r.Moves != moves || sessions != len(visited) {
+		t.Errorf("%d sessions, %d moves (%d), %d visits (%d)", len(ends), r.Moves, moves, sessions, len(visited))
+	}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"wall", r.Wall, ends[23]}, {"t95", r.T95, ends[22]}, {"mean", r.SessionMean, sum / slowest},
+		{"hit rate", r.HitRate, float64(cached) / float64(prompt)},
+		{"ttft p50", r.TTFTP50, percentiles(ttft)[50]}, {"tpot p99", r.TPOTP99, percentiles(tpot)[99]},
+		{"e2e p99", r.E2EP99, percentiles(e2e)[99]}, {"queue p50", r.QueueP50, percentiles(queue)[50]},
+	} {
+		if math.Abs(c.got-c.want) > 1e-6 {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+	if r.KVUseMean <= 0 || r.KVUseMean >= r.KVUseMax || r.KVUseMax > 1 {
+		t.Errorf("KV use: mean %v, max %v", r.KVUseMean, r.KVUseMax)
+	}
+}

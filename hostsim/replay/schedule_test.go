@@ -1,0 +1,127 @@
+package replay
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// to names one replica for ever, and keeps what it was told.
+type to struct {
+	replica  int
+	statuses []int
+	fleet    []Member
+}
+
+func (f *to) Turn(time.Duration, *Turn) (Decision, error) {
+	return Decision{Replica: f.replica, Reason: "to"}, nil
+}
+func (f *to) Done(_ time.Duration, _ Decision, status int) error {
+	f.statuses = append(f.statuses, status)
+	return nil
+}
+func (f *to) Finish(time.Duration, string) error { return nil }
+func (f *to) Members(_ time.Duration, fleet []Member) error {
+	f.fleet = fleet
+	return nil
+}
+func (f *to) Close() error { return nil }
+
+func always(c *Campaign, replica int) *to {
+	f := &to{replica: replica}
+	c.NewRouter = func(context.Context, int, uint64, []Member) (Router, error) { return f, nil }
+	return f
+}
+
+// A turn whose replica dies under it is sent again; a router that insists is overruled after three tries.
+func TestFail(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 2)
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventFail, At: 102 * time.Millisecond}}
+	f := always(&c, 0)
+	r := play(t, c)
+	if want := []int{statusBroken, statusUnavailable, statusUnavailable, statusUnavailable}; len(f.statuses) != 4 || f.statuses[0] != want[0] || f.statuses[3] != want[3] {
+		t.Errorf("the router heard %v, want %v", f.statuses, want)
+	}
+	if r.Retries != 4 || r.Reasons["to"] != 4 || r.Reasons[ReasonGateway] != 1 || r.Errors != 0 {
+		t.Errorf("%d retries, %d errors, reasons %v", r.Retries, r.Errors, r.Reasons)
+	}
+	if got := r.Slowest[0].Turns[0]; got.Replica != 1 || got.Sent != 0 || got.Admitted != .202 {
+		t.Errorf("served as %+v", got)
+	}
+}
+
+// A replica that comes back has forgotten everything.
+func TestComesBackEmpty(t *testing.T) {
+	c := campaign(talks(1, 2, 160), 1)
+	c.Jitter, c.Think = -1, ThinkRecorded // 0.5 s
+	always(&c, 0)
+	if r := play(t, c); r.HitRate == 0 {
+		t.Error("nothing was cached without a failure")
+	}
+	c.Schedule = []Event{{Kind: EventFail, At: 200 * time.Millisecond, For: 100 * time.Millisecond}}
+	if r := play(t, c); r.HitRate != 0 || r.Errors != 0 || r.Retries != 0 {
+		t.Errorf("hit rate %v, %d errors, %d retries after a failure between two turns", r.HitRate, r.Errors, r.Retries)
+	}
+}
+
+// With nobody there a client sends again after 1, 2 and 4 s, and then no more.
+func TestNobodyThere(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 1)
+	c.Jitter, c.Attempts, c.Schedule = -1, 4, []Event{{Kind: EventFail, At: 0}}
+	always(&c, -1)
+	r := play(t, c)
+	if r.Errors != 1 || r.Retries != 3 || r.Wall != 7 || r.Turns != 1 || r.Sessions != 1 {
+		t.Errorf("%d errors, %d retries, wall %v, %d turns", r.Errors, r.Retries, r.Wall, r.Turns)
+	}
+}
+
+// An update ends the step, holds everything for its time and empties the caches.
+func TestUpdate(t *testing.T) {
+	c := campaign(talks(1, 2, 160), 1)
+	c.Jitter = -1
+	always(&c, 0)
+	before := play(t, c).Slowest[0].Turns
+	c.Schedule = []Event{{Kind: EventUpdate, At: 103 * time.Millisecond, For: 3 * time.Second}}
+	after := play(t, c).Slowest[0].Turns
+	if before[0].First != after[0].First {
+		t.Errorf("the step under way ends at %v, not %v", after[0].First, before[0].First)
+	}
+	if d := after[0].End - .103; d < 3 {
+		t.Errorf("the next step begins before the update has ended: the turn takes %v from its begin", d)
+	}
+	if before[1].Cached != 160 || after[1].Cached != 0 {
+		t.Errorf("cached %d without and %d with an update", before[1].Cached, after[1].Cached)
+	}
+}
+
+// Routers learn of joins, drains and removals, and gateways send nothing to who is gone.
+func TestMembership(t *testing.T) {
+	c := campaign(talks(4, 20, 16), 2)
+	c.Schedule = []Event{{Kind: EventJoin, At: time.Second}, {Kind: EventDrain, Replica: 1, At: time.Second}, {Kind: EventUndrain, Replica: 1, At: 1200 * time.Millisecond},
+		{Kind: EventDrain, Replica: 2, At: 1200 * time.Millisecond}, {Kind: EventRemove, Replica: 0, At: time.Second}}
+	f := always(&c, 0)
+	r := play(t, c)
+	if len(f.fleet) != 3 || !f.fleet[0].Gone || f.fleet[1].Draining || !f.fleet[2].Draining || f.fleet[2].Address != "10.0.0.3:8000" {
+		t.Errorf("the router knows %+v", f.fleet)
+	}
+	for _, s := range r.Slowest {
+		for _, u := range s.Turns {
+			if u.Replica == 0 && u.Sent > 1 {
+				t.Errorf("sent to the removed replica: %+v", u)
+			}
+		}
+	}
+	if r.Moves == 0 || r.Replicas[1].Requests == 0 {
+		t.Errorf("%d moves, replicas %+v", r.Moves, r.Replicas)
+	}
+}
+
+// Updates that come every so often do not keep a campaign from its end.
+func TestEvery(t *testing.T) {
+	c := campaign(talks(2, 10, 16), 1)
+	without := play(t, c).Wall
+	c.Schedule = []Event{{Kind: EventUpdate, At: 300 * time.Millisecond, Every: 300 * time.Millisecond, For: 100 * time.Millisecond}}
+	if with := play(t, c).Wall; with <= without || with > 2*without {
+		t.Errorf("wall %v with updates, %v without", with, without)
+	}
+}
