@@ -99,7 +99,7 @@ dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and P
 	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
 	cd examples/grafana && $(GO) test -timeout 10m -count=1 ./...
 
-browser: wasm build ## the live page in headless Chromium; UPDATE=-update makes docs/live-page.png anew
+browser: wasm build ## the live page and the replay's report in headless Chromium; UPDATE=-update makes their pictures in docs anew
 	cd build/browser && $(GO) test -count=1 -timeout 15m . $(UPDATE)
 
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)
@@ -112,6 +112,15 @@ envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, with
 	@$(GO) run ./build/envoy >/dev/null
 	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
 	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff && $(GO) test -timeout 20m -count=1 .
+
+# A published campaign, made anew: 610 sessions of some 19,580 turns, two GB200 a replica.
+CAMPAIGN := --trace campaign --think none --gpu GB200 --model nemotron-3-super --clients 4 \
+	--policy cache_aware,consistent_hash,sticky_least_loaded,session_hash,per_process_counter
+
+replay: wasm build ## that campaign under each policy, at two sizes of the fleet and with a cap on sessions: the tables of docs/replay.md
+	@dist/hostsim replay --wasm dist/pinwheel.wasm $(CAMPAIGN) --replicas 28 --concurrency 112
+	@dist/hostsim replay --wasm dist/pinwheel.wasm $(CAMPAIGN) --replicas 12
+	@dist/hostsim replay --wasm dist/pinwheel.wasm $(CAMPAIGN) --replicas 12 --concurrency 48
 
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim

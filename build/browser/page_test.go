@@ -24,7 +24,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var update = flag.Bool("update", false, "write docs/live-page.png anew")
+var update = flag.Bool("update", false, "write the pictures of docs anew")
 
 const root = "../../"
 
@@ -352,22 +352,28 @@ func TestPicture(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		picture, err := png.Decode(bytes.NewReader(shot))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var small bytes.Buffer
-		if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, picture); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, small.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writePicture(t, file, shot)
 		quiet(t, tab, s)
 	}
 	shot, err := os.ReadFile(file)
 	if err != nil || !bytes.HasPrefix(shot, []byte("\x89PNG")) || len(shot) > 160<<10 {
 		t.Errorf("%s: %d bytes, %v: `make browser UPDATE=-update` writes it", file, len(shot), err)
+	}
+}
+
+// writePicture writes a screenshot as a small file.
+func writePicture(t *testing.T, file string, shot []byte) {
+	t.Helper()
+	picture, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var small bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, picture); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, small.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -114,8 +114,9 @@ func (r *WasmRouter) explain(err error) error {
 	return err
 }
 
-// advance moves the plugin's clock to now, with all that falls due on the way.
-func (r *WasmRouter) advance(now time.Duration) {
+// Advance moves the plugin's clock to now, with all ticks that fall due on the way. All other methods do that first: who
+// wants to know what decisions cost calls it before.
+func (r *WasmRouter) Advance(now time.Duration) {
 	if now > r.clock {
 		r.host.Advance(now - r.clock)
 		r.clock = now
@@ -140,7 +141,7 @@ func (r *WasmRouter) request(path, session string) hostsim.Headers {
 
 // Turn sends the headers of a turn, and as much of a body as the plugin waits for. Errors: ErrPlugin, hostsim.ErrTrap.
 func (r *WasmRouter) Turn(now time.Duration, t *Turn) (Decision, error) {
-	r.advance(now)
+	r.Advance(now)
 	r.reason = ""
 	s := r.stream()
 	step, err := s.RequestHeaders(r.request("/v1/completions", t.Session), false)
@@ -206,7 +207,7 @@ func (r *WasmRouter) Done(now time.Duration, d Decision, status int) error {
 	if !ok {
 		return fmt.Errorf("%w: a ticket that is none of this router's", ErrRouterConfig)
 	}
-	r.advance(now)
+	r.Advance(now)
 	if status != 200 {
 		status = r.failed(s, d, status)
 	}
@@ -233,7 +234,7 @@ func (r *WasmRouter) failed(s *hostsim.Stream, d Decision, status int) int {
 
 // Finish releases a session as its client does. Errors: ErrPlugin, hostsim.ErrTrap.
 func (r *WasmRouter) Finish(now time.Duration, session string) error {
-	r.advance(now)
+	r.Advance(now)
 	return r.ask(releasePath, session)
 }
 
@@ -251,7 +252,7 @@ func (r *WasmRouter) ask(path, session string) error {
 // Members gives the plugin a new configuration where replicas came, went or changed weight, and has it drain or undrain the
 // others as its admin endpoint does. Errors: ErrPlugin, hostsim.ErrRefused, hostsim.ErrTrap.
 func (r *WasmRouter) Members(now time.Duration, fleet []Member) error {
-	r.advance(now)
+	r.Advance(now)
 	members := remaining(fleet)
 	if !slices.Equal(members, r.members) {
 		config, err := pluginConfig(r.config.Config, r.config.Policy, members)

@@ -242,7 +242,7 @@ func BenchmarkWasmRouterSecond(b *testing.B) {
 	now := time.Duration(0)
 	for b.Loop() {
 		now += time.Second
-		r.advance(now)
+		r.Advance(now)
 	}
 }
 

@@ -19,7 +19,8 @@ func TestReadEngineLog(t *testing.T) {
 		"two clocks": {`{"input_toks":20,"output_toks":3,"arrival_time":100.5,"queued_ts":10.55,"scheduled_ts":10.6,"first_token_ts":11,"last_token_ts":12}
 
 {"request_id":"a","input_toks":10,"output_toks":2,"arrival_time":100,"queued_ts":10,"first_token_ts":10.25,"last_token_ts":10.5}
-`, []EngineRecord{{10, 2, 0, 250 * ms, 500 * ms}, {20, 3, 500 * ms, 1000 * ms, 2000 * ms}}},
+{"input_toks":30,"output_toks":1,"arrival_time":101,"queued_ts":11.5,"first_token_ts":12,"last_token_ts":1e300}
+`, []EngineRecord{{10, 2, 0, 250 * ms, 500 * ms}, {20, 3, 500 * ms, 1000 * ms, 2000 * ms}, {30, 1, 1000 * ms, 2000 * ms, 100 * 365 * 24 * time.Hour}}},
 		"one clock":      {`{"input_toks":10,"output_toks":1,"arrival_time":7,"first_token_ts":7.5,"last_token_ts":7.5}`, []EngineRecord{{10, 1, 0, 500 * ms, 500 * ms}}},
 		"queued only":    {`{"input_toks":10,"output_toks":1,"queued_ts":7,"first_token_ts":7.5,"last_token_ts":7.5}`, []EngineRecord{{10, 1, 0, 500 * ms, 500 * ms}}},
 		"zero is a time": {`{"input_toks":10,"output_toks":1,"arrival_time":0,"first_token_ts":0,"last_token_ts":0}`, []EngineRecord{{10, 1, 0, 0, 0}}},

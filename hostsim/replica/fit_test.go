@@ -74,11 +74,19 @@ func TestPlayLog(t *testing.T) {
 	}
 }
 
-// What the log's engine was made of is found again, and no less from half of its requests.
+// What the log's engine was made of is found again, and no less from half of its requests when the rest is nonsense.
 func TestFitLogFindsTheTruth(t *testing.T) {
-	log := servedLog(t, fitConfig, 150, truth)
-	for name, counts := range map[string]func(int) bool{"all": nil, "first half": func(i int) bool { return i < len(log)/2 }} {
-		got, err := FitLog(fitConfig, log, linearFit, linear, counts)
+	whole := servedLog(t, fitConfig, 150, truth)
+	broken := slices.Clone(whole)
+	for i := 75; i < len(broken); i++ {
+		broken[i].FirstToken += time.Minute
+		broken[i].Finished += time.Hour
+	}
+	for name, c := range map[string]struct {
+		log    []EngineRecord
+		counts func(int) bool
+	}{"all": {whole, nil}, "first half": {broken, func(i int) bool { return i < 75 }}} {
+		got, err := FitLog(fitConfig, c.log, linearFit, linear, c.counts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,6 +95,28 @@ func TestFitLogFindsTheTruth(t *testing.T) {
 				t.Errorf("%s: %s is %.3g, want %.3g (%+.1f%%)", name, linearFit[i].Name, v, truth[i], 100*off)
 			}
 		}
+	}
+}
+
+func TestLogMiss(t *testing.T) {
+	log := []EngineRecord{
+		{Prompt: 1, Output: 11, FirstToken: time.Second, Finished: 2 * time.Second},
+		{Prompt: 1, Output: 1, FirstToken: time.Second, Finished: time.Second},
+		{Prompt: 1, Output: 1}, // in no time: not to be compared
+	}
+	played := []EngineRecord{
+		{Prompt: 1, Output: 11, FirstToken: time.Second, Finished: 2500 * ms}, // TPOT 1.5 times, E2E 1.25 times
+		{Prompt: 1, Output: 1, FirstToken: 900 * ms, Finished: 900 * ms},
+		{Prompt: 1, Output: 1, FirstToken: time.Second, Finished: time.Second},
+	}
+	if got, want := logMiss(log, played, nil), (.5*.5+.25*.25+.1*.1)/3; math.Abs(got-want) > 1e-12 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := logMiss(log, played, func(i int) bool { return i == 1 }), .1*.1; math.Abs(got-want) > 1e-12 {
+		t.Errorf("of the second: %v, want %v", got, want)
+	}
+	if got := logMiss(log, played, func(int) bool { return false }); got != 0 {
+		t.Errorf("of none: %v", got)
 	}
 }
 
@@ -119,19 +149,6 @@ func TestFitLogOfJitter(t *testing.T) {
 	}
 }
 
-// A parameter of which the log says nothing stays where it began.
-func TestFitLogKeepsWhatIsNotToBeKnown(t *testing.T) {
-	log := servedLog(t, fitConfig, 60, truth)
-	parameters := append(slices.Clone(linearFit), Parameter{"idle", 0, 10, 7})
-	got, err := FitLog(fitConfig, log, parameters, func(v []float64) StepModel { return linear(v[:3]) }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if math.Abs(got[3]-7) > 0.3 {
-		t.Errorf("went from 7 to %v", got[3])
-	}
-}
-
 func TestFitLogRefuses(t *testing.T) {
 	log := servedLog(t, fitConfig, 5, truth)
 	for name, c := range map[string]struct {
@@ -143,6 +160,7 @@ func TestFitLogRefuses(t *testing.T) {
 		"no log":         {nil, linearFit, fitConfig, ErrFit},
 		"nothing to fit": {log, nil, fitConfig, ErrFit},
 		"starts outside": {log, []Parameter{{"x", 0, 1, 2}}, fitConfig, ErrFit},
+		"starts below":   {log, []Parameter{{"x", 0, 1, -1}}, fitConfig, ErrFit},
 		"no range":       {log, []Parameter{{"x", 1, 1, 1}}, fitConfig, ErrFit},
 		"no number":      {log, []Parameter{{"x", 0, 1, math.NaN()}}, fitConfig, ErrFit},
 		"no engine":      {log, linearFit, EngineConfig{}, ErrConfig},

@@ -10,9 +10,8 @@ import (
 // What the model is held to. One after another it has no excuse; with free clients the machine's own pace decides which
 // request is admitted first, so only the share of hits can be predicted.
 const (
-	minEqual   = 0.99
-	maxHitGap  = 0.01
-	wholeSteps = "equal"
+	minEqual  = 0.99
+	maxHitGap = 0.01
 )
 
 // hits are tokens of prompts, and those of them found in the cache.
@@ -46,10 +45,6 @@ func equal(a, b *recording) int {
 type result struct {
 	campaign              campaign
 	real, simulated, kept *recording
-}
-
-func compare(c campaign, real, simulated, kept *recording) result {
-	return result{c, real, simulated, kept}
 }
 
 // good says whether the model is as near to the engine as it is to be.

@@ -67,7 +67,11 @@ func validate(ctx context.Context, w io.Writer, update bool, only string) (bool,
 	header(w)
 	for _, s := range engines {
 		s.Version = engine.Version
-		ok, err := validateEngine(ctx, w, e, s, pick(campaigns(s, sessions), only), update)
+		all := pick(campaigns(s, sessions), only)
+		if len(all) == 0 {
+			continue
+		}
+		ok, err := validateEngine(ctx, w, e, s, all, update)
 		if err != nil {
 			return false, err
 		}
@@ -91,33 +95,41 @@ func validateEngine(ctx context.Context, w io.Writer, e engine.Engine, s setting
 	}
 	good := true
 	for _, c := range all {
-		start := time.Now()
-		real, err := play(ctx, v, s, c)
+		r, err := validateCampaign(ctx, w, v, s, c, update)
 		if err != nil {
 			return false, err
 		}
-		took := time.Since(start)
-		simulated, err := simulate(s, c)
-		if err != nil {
-			return false, err
-		}
-		kept := &recording{settings: s, Campaign: c.name}
-		if update {
-			if err := real.write(folder); err != nil {
-				return false, err
-			}
-		}
-		if err := kept.read(folder); err != nil {
-			return false, err
-		}
-		if err := kept.fits(s, c); err != nil {
-			return false, fmt.Errorf("%w; -update writes it anew", err)
-		}
-		result := compare(c, real, simulated, kept)
-		result.print(w, took)
-		good = good && result.good()
+		good = good && r.good()
 	}
 	return good, nil
+}
+
+// validateCampaign prints what it returns, and with update keeps the answers.
+func validateCampaign(ctx context.Context, w io.Writer, v *server, s settings, c campaign, update bool) (result, error) {
+	r := result{campaign: c, kept: &recording{settings: s, Campaign: c.name}}
+	var err error
+	if !update { // before minutes are spent
+		if err = r.kept.read(folder); err == nil {
+			err = r.kept.fits(s, c)
+		}
+		if err != nil {
+			return r, fmt.Errorf("%w; -update records anew", err)
+		}
+	}
+	if r.simulated, err = simulate(s, c); err != nil {
+		return r, err
+	}
+	start := time.Now()
+	if r.real, err = play(ctx, v, s, c); err != nil {
+		return r, err
+	}
+	took := time.Since(start)
+	if update {
+		r.kept = r.real
+		err = r.real.write(folder)
+	}
+	r.print(w, took)
+	return r, err
 }
 
 // pick leaves all campaigns, or those of the names, which commas separate.

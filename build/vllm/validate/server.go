@@ -200,6 +200,10 @@ type answer struct {
 func (v *server) complete(ctx context.Context, prompt []int, r *request) (answer, error) {
 	in := map[string]any{"model": model, "prompt": prompt, "max_tokens": r.Output, "temperature": 0, "ignore_eos": true,
 		"return_token_ids": r.Generated != nil}
+	if r.Generated != nil {
+		// Equal prompts would be answered alike, now and then and for a while: names of what is generated would be wrong.
+		in["temperature"], in["seed"] = 1, r.Turn
+	}
 	var out struct {
 		Choices []struct {
 			Tokens []int `json:"token_ids"`

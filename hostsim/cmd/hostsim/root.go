@@ -74,7 +74,7 @@ Exit codes: 0 done, 1 a check failed or the work could not be done, 2 a mistake 
 	root.SetUsageTemplate(strings.NewReplacer(
 		"{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]", "{{if and .HasAvailableSubCommands (not .Runnable)}}\n  {{.CommandPath}} COMMAND",
 		"[command]", "COMMAND").Replace(root.UsageTemplate()))
-	for _, cmd := range []*cobra.Command{newRun(), newServe(), newRecord(), newCheck(), newInspect(), newTrace(), newDemo(), newFit()} {
+	for _, cmd := range []*cobra.Command{newRun(), newServe(), newReplay(), newTrace(), newFit(), newRecord(), newCheck(), newInspect(), newDemo()} {
 		root.AddCommand(completeFlags(cmd))
 	}
 	return root

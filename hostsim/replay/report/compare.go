@@ -39,7 +39,7 @@ func compare(c *column, policies []shown) (template.HTML, error) {
 	n := float64(len(policies))
 	ch.y = &scale{min: 0, max: n}
 	for i, p := range policies {
-		ch.yTicks = append(ch.yTicks, chartdraw.Tick{Value: n - float64(i) - 0.5, Label: short(p.Name, 22)})
+		ch.yTicks = append(ch.yTicks, chartdraw.Tick{Value: n - float64(i) - 0.5, Label: short(p.Name, 26)})
 	}
 	ch.draw = func(p plane) {
 		for i, s := range c.cells {

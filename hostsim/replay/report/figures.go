@@ -91,20 +91,21 @@ func drawFigures(r *replay.Result, policies []shown) (*figures, error) {
 
 // drawLoads draws a heat map a policy, all with the same shades and the same time.
 func (f *figures) drawLoads(policies []shown, end float64) error {
-	most := 0.0
 	heats := make([]heat, len(policies))
 	for i, p := range policies {
-		if p.Run == nil {
-			continue
-		}
-		if heats[i] = heatOf(p.Run); len(heats[i].rows) > 0 {
-			most = max(most, heats[i].most())
+		if p.Run != nil {
+			heats[i] = heatOf(p.Run)
 			f.Deciles = f.Deciles || heats[i].names != nil
 		}
 	}
-	f.HeatMost = number(most, 0)
+	most, more := darkest(heats)
+	decimals := 0
 	if most < 10 {
-		f.HeatMost = number(most, 1)
+		decimals = 1
+	}
+	f.HeatMost = number(most, decimals) + " requests"
+	if more {
+		f.HeatMost += " or more"
 	}
 	for i, p := range policies {
 		if !slices.ContainsFunc(heats[i].rows, func(row []float64) bool { return len(row) > 0 }) {

@@ -23,14 +23,18 @@ func (s *shown) slowest() []replay.SessionSpan {
 	return s.Run.Slowest[:min(ganttRows, len(s.Run.Slowest))]
 }
 
-// earliest is when the first of these sessions began, in seconds.
+// earliest is when the first of these sessions began, in seconds; 0 if that was soon.
 func earliest(policies []shown, end float64) float64 {
+	soon := end / 10
 	for i := range policies {
 		for _, session := range policies[i].slowest() {
 			for _, t := range session.Turns {
 				end = min(end, finite(t.Sent))
 			}
 		}
+	}
+	if end < soon {
+		return 0
 	}
 	return end
 }

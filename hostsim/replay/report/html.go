@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replay"
 )
@@ -14,8 +15,13 @@ var (
 	//go:embed page.css
 	pageCSS string
 
-	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+	pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"soft": soft}).Parse(pageHTML))
 )
+
+// soft is text that may be broken behind each underscore.
+func soft(text string) template.HTML {
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), "_", "_<wbr>"))
+}
 
 // page is what page.html shows.
 type page struct {

@@ -90,10 +90,37 @@ func (h *heat) most() (most float64) {
 	return most
 }
 
+// darkest is what the darkest shade stands for: the most of all, or, where some stand far out, what 1 in 200 is above.
+func darkest(heats []heat) (most float64, more bool) {
+	var all []float64
+	for i := range heats {
+		for _, row := range heats[i].rows {
+			for _, v := range row {
+				if v > 0 {
+					all = append(all, v)
+				}
+			}
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	slices.Sort(all)
+	most, usual := all[len(all)-1], all[(len(all)-1)*199/200]
+	if most > 2*usual {
+		return usual, true
+	}
+	return most, false
+}
+
 // draw is the heat map with the darkest shade at most requests, over end seconds.
 func (h *heat) draw(name string, most, end float64) (template.HTML, error) {
 	n := float64(len(h.rows))
-	ch := chart{width: 580, height: 60 + max(90, min(280, 9*len(h.rows))), xName: "time, s",
+	height := max(90, min(280, 9*len(h.rows)))
+	if h.names != nil {
+		height = 15 * len(h.rows)
+	}
+	ch := chart{width: 580, height: 60 + height, xName: "time, s",
 		about: fmt.Sprintf("%s: requests running and waiting by replica over time, at most %s at one replica", name, number(h.most(), 1))}
 	ch.x, ch.xTicks = linear(0, end, 6, number)
 	ch.y = &scale{min: 0, max: n}

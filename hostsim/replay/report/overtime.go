@@ -25,16 +25,15 @@ type point struct {
 }
 
 // lines draws one line a policy over time. The x axis is seconds.
-func lines(policies []shown, about string, lo, hi float64, text func(float64, int) string, ideal float64, of func(*replay.SeedResult) []point) (template.HTML, error) {
+func lines(policies []shown, about string, lo, hi float64, ticks int, text func(float64, int) string, ideal float64, of func(*replay.SeedResult) []point) (template.HTML, error) {
 	ch := chart{width: 580, height: 260, gridY: true, xName: "time, s", about: about}
 	ch.x, ch.xTicks = linear(0, longest(policies), 6, number)
-	ch.y, ch.yTicks = linear(lo, hi, 5, text)
+	ch.y, ch.yTicks = linear(lo, hi, ticks, text)
 	ch.draw = func(p plane) {
 		if ideal > 0 {
 			p.move(float64(p.box.Left), p.py(ideal))
 			p.line(float64(p.box.Right), p.py(ideal))
 			p.paint("ideal")
-			p.label("ideal "+number(ideal, 1)+"%", float64(p.box.Right), p.py(ideal)-4, "end", "note")
 		}
 		for _, s := range policies {
 			if s.Run == nil {
@@ -54,6 +53,9 @@ func lines(policies []shown, about string, lo, hi float64, text func(float64, in
 			}
 			p.paintTitled("line "+s.Class, s.Name)
 		}
+		if ideal > 0 {
+			p.label("ideal "+number(ideal, 1)+"%", float64(p.box.Right), p.py(ideal)+14, "end", "note")
+		}
 	}
 	return ch.svg()
 }
@@ -68,7 +70,7 @@ func openSessions(policies []shown) (template.HTML, error) {
 		}
 	}
 	about := fmt.Sprintf("Open sessions over time, one line a policy; the most at once are %d", most)
-	return lines(policies, about, 0, float64(most)*1.04, number, 0, func(s *replay.SeedResult) (out []point) {
+	return lines(policies, about, 0, float64(most)*1.04, max(1, min(5, most)), number, 0, func(s *replay.SeedResult) (out []point) {
 		for _, v := range s.Samples {
 			out = append(out, point{at: finite(v.At), v: float64(v.Open)})
 		}
@@ -76,9 +78,10 @@ func openSessions(policies []shown) (template.HTML, error) {
 	})
 }
 
-// hitOverTime is the hit rate of at most 96 stretches of time, in percent.
+// hitOverTime is the hit rate of at most 32 stretches of time, in percent: a mean of samples, of which one alone may be that of
+// a single turn.
 func hitOverTime(s *replay.SeedResult) (out []point) {
-	step := (len(s.Samples) + 95) / 96
+	step := (len(s.Samples) + 31) / 32
 	for i := 0; i < len(s.Samples); i += step {
 		sum, n := 0.0, 0
 		for _, v := range s.Samples[i:min(i+step, len(s.Samples))] {
@@ -107,6 +110,6 @@ func hitRates(policies []shown, ideal float64) (template.HTML, error) {
 	if least > 50 {
 		lo = math.Floor(least/10) * 10
 	}
-	return lines(policies, "Hit rate over time, one line a policy, and the ideal "+number(ideal*100, 1)+"%", lo, 100,
+	return lines(policies, "Hit rate over time, one line a policy, and the ideal "+number(ideal*100, 1)+"%", lo, 100, 5,
 		func(v float64, d int) string { return number(v, d) + "%" }, ideal*100, hitOverTime)
 }

@@ -29,7 +29,7 @@ func shares(policies []shown, about string, of func(*replay.ReplicaResult) float
 		return "", nil
 	}
 	ch := chart{width: 580, height: 260, gridY: true, xName: "replicas, the busiest first", about: about}
-	ch.x, ch.xTicks = linear(0, float64(replicas), 6, number)
+	ch.x, ch.xTicks = linear(0, float64(replicas), min(6, replicas), number)
 	ch.y, ch.yTicks = linear(0, most*1.04, 5, number)
 	ch.draw = func(p plane) {
 		for i, s := range policies {

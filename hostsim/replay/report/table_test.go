@@ -24,7 +24,7 @@ var cases = sync.OnceValue(func() map[string]*replay.Result {
 	for i := range hostile.Policies {
 		for k := range hostile.Policies[i].Seeds {
 			s := &hostile.Policies[i].Seeds[k]
-			s.Slowest[0].Session = "<script>document.title='owned'</script>"
+			s.Slowest[0].Session = "\x1b<script>document.title='owned'</script>"
 			s.Replicas[0].Address = "<b>10.0.0.1"
 			s.Reasons["<i>"] = 1
 		}
@@ -45,7 +45,7 @@ var cases = sync.OnceValue(func() map[string]*replay.Result {
 	return map[string]*replay.Result{
 		"campaign": fake(four, 5, 28), "one_seed": fake(four[:2], 1, 3), "one_replica": fake(four[:1], 3, 1), "nothing": {},
 		"no_turns": {Policies: []replay.PolicyResult{{Policy: "random", Seeds: make([]replay.SeedResult, 2)}, {Policy: "round_robin"}}},
-		"large":    fake(four, 2, 1024), "hostile": hostile, "broken": broken, "apart": apart,
+		"large":    fake(four[:2], 2, 1024), "hostile": hostile, "broken": broken, "apart": apart, "recorded": recorded(),
 		"seven": fake(append([]string{"least_loaded", "power_of_two", "random"}, four...), 5, 28),
 	}
 })
