@@ -24,7 +24,7 @@ var cases = sync.OnceValue(func() map[string]*replay.Result {
 	for i := range hostile.Policies {
 		for k := range hostile.Policies[i].Seeds {
 			s := &hostile.Policies[i].Seeds[k]
-			s.Slowest[0].Session = "<script>document.title='owned'</script>"
+			s.Slowest[0].Session = "\x1b<script>document.title='owned'</script>"
 			s.Replicas[0].Address = "<b>10.0.0.1"
 			s.Reasons["<i>"] = 1
 		}
