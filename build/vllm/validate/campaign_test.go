@@ -28,7 +28,7 @@ func TestTokensKeepThePrefixes(t *testing.T) {
 			shared := 0
 			c.each(func(i int, r *request) {
 				p := words.prompt(r)
-				if len(p) != r.Prompt || len(p)+r.Output > maxTokens || slices.Max(p) > 319 || slices.Min(p) < 0 {
+				if len(p) != r.Prompt || len(p)+r.Output > e.longest() || slices.Max(p) > 319 || slices.Min(p) < 0 {
 					t.Fatalf("%s, %s: request %d: %d tokens from %d to %d, want %d", e.Name, c.name, i, len(p), slices.Min(p), slices.Max(p), r.Prompt)
 				}
 				if r.Generated != nil {
@@ -84,7 +84,7 @@ func TestCasesFit(t *testing.T) {
 			for _, s := range c.steps {
 				for i := range s.requests {
 					r := &s.requests[i]
-					if r.Turn != n+i || r.Prompt+r.Output > maxTokens || r.Prompt+r.Output > (e.Blocks-1)*e.BlockTokens {
+					if r.Turn != n+i || r.Prompt+r.Output > e.longest() {
 						t.Errorf("%s, %s: request %d: %d and %d tokens, turn %d", e.Name, c.name, n+i, r.Prompt, r.Output, r.Turn)
 					}
 					for _, id := range r.IDs {
