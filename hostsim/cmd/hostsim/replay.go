@@ -61,7 +61,8 @@ GPUs: ` + strings.Join(replica.GPUs(), ", ") + `. Models: ` + strings.Join(repli
 Events: "fail N at T [for T]", "join at T", "drain N at T", "undrain N at T", "remove N at T", "update at T pause T",
 "update every T pause T"; N counts replicas from 0.
 
-With --advise it finds the fewest replicas, and how many sessions at once, that meet a goal on every seed.`,
+With --advise it finds the fewest replicas, and how many sessions at once (or those of --concurrency), that meet a goal on
+every seed.`,
 		Example: `  hostsim replay --replicas 4
   hostsim replay --trace sessions.jsonl --policy sticky_least_loaded,per_request_round_robin --replicas 8 --html report.html
   hostsim replay --trace campaign --think none --replicas 28 --concurrency 112 --gpu GB200 --model nemotron-3-super
