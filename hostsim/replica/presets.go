@@ -16,8 +16,8 @@ var ErrPreset = errors.New("replica: no such preset")
 //   - FLOPS: pytorch/torchtitan 0258167, torchtitan/tools/utils.py, after NVIDIA's data sheets; half of the 1,979e12
 //     with sparsity that pytorch/pytorch 00604d0, torch/_inductor/analysis/device_info.py, has for the H100.
 //   - Bandwidth: the H100's from the same file. The H200's and the GB200's are not cited: no data sheet was at hand.
-//   - Link is half of what is given for both directions. H100 and H200: 900 GB/s, mlcommons/inference_results_v4.1 a2f5d66
-//    , closed/NVIDIA/systems/DGX-H100_H100-SXM-80GBx8_TRT.json and H200-SXM-141GBx8_TRT.json. GB200: 14.4 TB/s
+//   - Link is half of what is given for both directions. H100 and H200: 900 GB/s, mlcommons/inference_results_v4.1 a2f5d66,
+//     closed/NVIDIA/systems/DGX-H100_H100-SXM-80GBx8_TRT.json and H200-SXM-141GBx8_TRT.json. GB200: 14.4 TB/s
 //     for eight B200, mlcommons/inference_results_v6.0, closed/Nebius/systems/nebius_b200_n1.json; NVIDIA checks both for 18
 //     links, twice as fast as the H100's (docs.nvidia.com/health-validation/reference/checks/nvlink).
 //   - Memory: the same files; the GB200's of mlcommons/inference_results_v6.1, closed/Crusoe/systems. Its GB are what the
