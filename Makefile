@@ -113,6 +113,9 @@ envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, with
 	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
 	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff && $(GO) test -timeout 20m -count=1 .
 
+replay: wasm build ## every command of docs/replay.md, the published campaigns among them; UPDATE=-update-replay makes its tables anew
+	cd hostsim/cmd/hostsim && $(GO) test -count=1 -timeout 60m -run TestReplayPage -replay $(UPDATE)
+
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
 	$(GO) run ./examples/envoy/bench

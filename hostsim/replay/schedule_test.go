@@ -125,3 +125,35 @@ func TestEvery(t *testing.T) {
 		t.Errorf("wall %v with updates, %v without", with, without)
 	}
 }
+
+// A replica that is removed while a turn is on its way to it does not get it.
+func TestRemovedOnTheWay(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 2)
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventRemove, At: 50 * time.Millisecond}}
+	always(&c, 0)
+	if r := play(t, c); r.Slowest[0].Turns[0].Replica != 1 || r.Replicas[0].Requests != 0 || r.Retries == 0 {
+		t.Errorf("served as %+v, %d retries", r.Slowest[0].Turns[0], r.Retries)
+	}
+}
+
+// The step that a crash broke off does not end one that began after it.
+func TestBrokenStep(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 1)
+	c.Engine.Step = steady(3 * time.Second)
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventFail, At: 150 * time.Millisecond, For: 10 * time.Millisecond}}
+	always(&c, 0)
+	// It is sent again after a second, and its first step takes all of its 3 s.
+	if got := play(t, c).Slowest[0].Turns[0]; got.Admitted != 1.25 || got.First != 4.2516 {
+		t.Errorf("served as %+v", got)
+	}
+}
+
+// A turn that comes during an update waits for its end.
+func TestComesDuringUpdate(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 1)
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventUpdate, At: 50 * time.Millisecond, For: time.Second}}
+	always(&c, 0)
+	if got := play(t, c).Slowest[0].Turns[0]; got.Admitted != 1.05 {
+		t.Errorf("served as %+v", got)
+	}
+}

@@ -12,23 +12,22 @@ var ErrFit = errors.New("replica: fit")
 // Parameter is a number that FitLog chooses.
 type Parameter struct {
 	Name string
-	// Least and Most bound it; Start, between them, is where the search begins and where the parameter stays as far as the
-	// log says nothing about it.
+	// Least and Most bound it; Start, between them, is where the search begins.
 	Least, Most, Start float64
 }
 
 // fitCalls is how often FitLog plays a log for each parameter, twice.
 const fitCalls = 50
 
-// doubt weighs what the log says against Start: as much as an error of 0.2% of each latency is a parameter that
-// went over its whole range.
-const doubt = 2 * 0.002 * 0.002
+// fitEnough is when a search is over: the mean square of the errors differs no more, which is less than 0.01% of a latency.
+const fitEnough = 1e-8
 
 // FitLog chooses the values with which the engine's latencies are most like the log's: least in the mean over the
 // requests is the sum of the squares of the relative errors of TPOT and of E2E. step makes a model from values, in the
 // order of parameters; c.Step is not used. Of the requests counts says which are compared; nil compares all, and all are
-// played. Several sets of values may be about as good, when the log does not tell them apart. The same arguments give the
-// same values. Errors: ErrFit, and those of PlayLog. It plays the log at most some 100 times for each parameter.
+// played. When the log does not tell them apart, several sets of values are about as good, and where the search begins
+// decides. The same arguments give the same values. Errors: ErrFit, and those of PlayLog. It plays the log at most some
+// 100 times for each parameter.
 func FitLog(c EngineConfig, log []EngineRecord, parameters []Parameter, step func(values []float64) StepModel, counts func(i int) bool) ([]float64, error) {
 	if len(log) == 0 || len(parameters) == 0 {
 		return nil, fmt.Errorf("%w: %d requests and %d parameters; wants one or more of each", ErrFit, len(log), len(parameters))
@@ -55,19 +54,15 @@ func FitLog(c EngineConfig, log []EngineRecord, parameters []Parameter, step fun
 			failed = err
 			return math.Inf(1)
 		}
-		sum := logMiss(log, played, counts)
-		for i := range x {
-			sum += doubt * (x[i] - start[i]) * (x[i] - start[i])
-		}
-		return sum
+		return logMiss(log, played, counts)
 	}
 	if miss(start); failed != nil {
 		return nil, failed
 	}
 	// A simplex that became flat misses the way on; a new one from where it ended finds it.
 	calls := fitCalls * len(parameters)
-	best, _ := nelderMead(miss, start, calls, doubt/1000)
-	best, _ = nelderMead(miss, best, calls, doubt/1000)
+	best, _ := nelderMead(miss, start, calls, fitEnough)
+	best, _ = nelderMead(miss, best, calls, fitEnough)
 	return values(best), failed
 }
 

@@ -149,20 +149,6 @@ func TestFitLogOfJitter(t *testing.T) {
 	}
 }
 
-// What the log does not tell apart stays near where it began: of two numbers that only count together, both go as far.
-func TestFitLogKeepsWhatIsNotToBeKnown(t *testing.T) {
-	log := servedLog(t, fitConfig, 60, truth)
-	parameters := append(slices.Clone(linearFit), Parameter{"as well", 0, 0.05, 0.012})
-	parameters[0].Least, parameters[0].Start = 0, 0.006
-	got, err := FitLog(fitConfig, log, parameters, func(v []float64) StepModel { return linearStep{v[0] + v[3], v[1], v[2]} }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum, apart := got[0]+got[3], got[3]-got[0]; math.Abs(sum-0.008) > 0.0005 || math.Abs(apart-0.006) > 0.002 {
-		t.Errorf("%.4f and %.4f, want 0.001 and 0.007", got[0], got[3])
-	}
-}
-
 func TestFitLogRefuses(t *testing.T) {
 	log := servedLog(t, fitConfig, 5, truth)
 	for name, c := range map[string]struct {

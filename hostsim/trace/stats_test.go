@@ -66,22 +66,38 @@ func TestWEKA215Counts(t *testing.T) {
 	}
 }
 
+// An id counts once, be it a full block's here and a rest's there.
+func TestStatsCountTails(t *testing.T) {
+	rows := `[0,1000,1,[[0,2]],0]
+[1,1024,1,[[0,2]],1]
+[2,1025,1,[[0,3]],2]
+[3,513,1,[[5,2]],3]`
+	r, _, err := Open(strings.NewReader(rows), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := count(t, r, 0)
+	if got, want := []int{s.BlockReferences, s.UniqueBlocks, s.RepeatedBlocks}, []int{9, 5, 4}; !slices.Equal(got, want) {
+		t.Errorf("references, unique, repeated %v, want %v", got, want)
+	}
+}
+
 // A group of two samples, counted by hand: blocks of 16, the first prompt 100 tokens (6 blocks).
 func TestStatsByHand(t *testing.T) {
-	rows := `{"group":"g","stream":0,"prompt_len":100,"out_lens":[29,7],"obs_lens":[31]}
+	rows := `{"group":"g","stream":0,"prompt_len":100,"out_lens":[28,7],"obs_lens":[32]}
 {"group":"g","stream":1,"prompt_len":100,"out_lens":[20],"obs_lens":[]}
 {"group":"h","prompt_len":40,"out_lens":[20],"obs_lens":[]}`
 	r, _, err := Open(strings.NewReader(rows), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// g/0: prompts of 100 and 160; the second finds 128 computed tokens, 8 blocks. g/1 finds 6. h finds none.
+	// g/0: prompts of 100 and 160; the second finds 127 computed tokens (the last generated one is not), 7 blocks. g/1 finds 6. h finds none.
 	s := count(t, r, 0)
 	want := Stats{
-		Sessions: 3, Groups: 1, Turns: 4, PromptTokens: 400, GeneratedTokens: 76,
+		Sessions: 3, Groups: 1, Turns: 4, PromptTokens: 400, GeneratedTokens: 75,
 		TurnsPerSession: Distribution{4.0 / 3, 1, 2}, Context: Distribution{100, 100, 160}, Final: Distribution{100, 100, 160},
 		BlockTokens: 16, BlockReferences: 24, UniqueBlocks: 12, RepeatedBlocks: 12, CacheBlockTokens: 16,
-		IdealHitRate: (8 + 6) * 16.0 / 400, SessionHitRate: 8 * 16.0 / 400,
+		IdealHitRate: (7 + 6) * 16.0 / 400, SessionHitRate: 7 * 16.0 / 400,
 	}
 	if s != want {
 		t.Errorf("got  %+v\nwant %+v", s, want)

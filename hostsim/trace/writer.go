@@ -66,8 +66,25 @@ func Copy(w Writer, r Reader, skip func(error) error) error {
 	}
 }
 
-// extends tells whether the blocks of long begin with all of short's.
+// extends tells whether the blocks of long begin with all of short's. It compares runs, however long they are.
 func extends(long, short []Run) bool {
-	a, b := AppendBlocks(nil, long), AppendBlocks(nil, short)
-	return len(a) >= len(b) && slices.Equal(a[:len(b)], b)
+	var l Run
+	for _, s := range short {
+		for s.Count > 0 {
+			if l.Count == 0 {
+				if len(long) == 0 {
+					return false
+				}
+				l, long = long[0], long[1:]
+				continue
+			}
+			if l.First != s.First {
+				return false
+			}
+			n := min(l.Count, s.Count)
+			l = Run{l.First + uint64(n), l.Count - n}
+			s = Run{s.First + uint64(n), s.Count - n}
+		}
+	}
+	return true
 }

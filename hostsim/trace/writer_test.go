@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,11 +51,13 @@ func TestRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := reread(t, strings.Join(inOrder(t), "\n"), Options{Format: MooncakePlain})
+	back := reread(t, `{"id":"a","tool":64,"sys":0,"r":[[0,200,1,0,null,[0,3]],[1,64,1,0,1,[1]],[2,192,1,0,1,[1,[[2,2]]]],[3,192,1,0,1,[0,[[3,1],[1,2]]]]]}`, Options{Format: WEKA})
 	tests := []struct {
 		name     string
 		sessions []Session
 		o        Options
 	}{
+		{"weka that goes back to blocks of before", back, Options{Format: WEKA}},
 		{"weka", sessionsOf(t, "testdata/weka_cc_24.ci.compact.jsonl", Options{}), Options{Format: WEKA}},
 		{"weka with sub-agents", sessionsOf(t, "testdata/weka_cc_215.rl-like.compact.jsonl", Options{}), Options{Format: WEKA}},
 		{"weka-plain", sessionsOf(t, "testdata/weka_cc_2.jsonl.gz", Options{}), Options{Format: WEKAPlain}},
@@ -171,6 +175,33 @@ func TestWritersRefuse(t *testing.T) {
 	}
 	if _, err := NewWriter(io.Discard, Options{Format: "x"}); !errors.Is(err, ErrFormat) {
 		t.Errorf("no format: error %v", err)
+	}
+}
+
+// extends against the ids themselves, over random runs.
+func TestExtends(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	runs := func() []Run {
+		out := make([]Run, r.IntN(4))
+		for i := range out {
+			out[i] = Run{First: r.Uint64N(3), Count: r.IntN(4)}
+		}
+		return out
+	}
+	yes := 0
+	for range 50_000 {
+		long, short := runs(), runs()
+		a, b := AppendBlocks(nil, long), AppendBlocks(nil, short)
+		want := len(a) >= len(b) && slices.Equal(a[:len(b)], b)
+		if got := extends(long, short); got != want {
+			t.Fatalf("%v begins with %v: %v, want %v", long, short, got, want)
+		}
+		if want && len(b) > 0 {
+			yes++
+		}
+	}
+	if yes < 500 {
+		t.Errorf("only %d begin so", yes)
 	}
 }
 

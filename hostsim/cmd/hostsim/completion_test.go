@@ -18,6 +18,10 @@ func TestCompletion(t *testing.T) {
 		{"inspect|", "wasm " + files},
 		{"inspect|a.wasm|", ":4"},
 		{"demo|--wasm|", "wasm " + files},
+		{"replay|--wasm|", "wasm " + files},
+		{"replay|--engine|", "json " + files},
+		{"fit|--engine|", "json " + files},
+		{"replay|--gpu|", "H100 H200 GB200 :4"},
 	}
 	for _, tt := range tests {
 		_, stdout, _ := command(append([]string{"__complete"}, strings.Split(tt.line, "|")...)...)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 )
@@ -21,11 +20,7 @@ type progress struct {
 }
 
 func newProgress(out io.Writer, name string, total int) *progress {
-	p := &progress{out: out, name: name, total: max(total, 1), shown: -1}
-	if f, ok := out.(*os.File); ok {
-		info, err := f.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
+	p := &progress{out: out, name: name, total: max(total, 1), shown: -1, terminal: isTerminal(out)}
 	p.show()
 	return p
 }

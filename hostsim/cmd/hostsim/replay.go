@@ -28,7 +28,7 @@ type replayFlags struct {
 	replicas           int
 	concurrency, seeds int
 
-	gpu, model                     string
+	engineFile, gpu, model         string
 	tp, blockSize                  int
 	poolTokens                     int
 	maxBatchedTokens, maxSequences int
@@ -55,64 +55,82 @@ func newReplay() *cobra.Command {
 hours of a fleet in seconds, once for each policy and seed. It prints a table of what the sessions and the fleet
 experienced, and writes JSON and one HTML file with charts if asked to.
 
-Policies: ` + wrapped(policy.Names()) + `.
-Baselines, which are no policies of the plugin's: ` + wrapped(replay.Baselines()) + `.
+Policies: ` + strings.Join(policy.Names(), ", ") + `.
+Baselines, which are no policies of the plugin's: ` + strings.Join(replay.Baselines(), ", ") + `.
 GPUs: ` + strings.Join(replica.GPUs(), ", ") + `. Models: ` + strings.Join(replica.Models(), ", ") + `.
 Events: "fail N at T [for T]", "join at T", "drain N at T", "undrain N at T", "remove N at T", "update at T pause T",
 "update every T pause T"; N counts replicas from 0.
 
-With --advise it finds the fewest replicas, and how many sessions at once, that meet a goal on every seed.`,
+With --advise it finds the fewest replicas, and how many sessions at once (or those of --concurrency), that meet a goal on
+every seed.`,
 		Example: `  hostsim replay --replicas 4
   hostsim replay --trace sessions.jsonl --policy sticky_least_loaded,per_request_round_robin --replicas 8 --html report.html
   hostsim replay --trace campaign --think none --replicas 28 --concurrency 112 --gpu GB200 --model nemotron-3-super
+  hostsim replay --replicas 4 --engine examples/engines/rtx4090-llama-3.1-8b.json
   hostsim replay --replicas 4 --event "fail 2 at 60s for 30s" --event "update every 5m pause 10s" --json - | jq .policies
   hostsim replay --advise --goal-t95 15m --max-replicas 32`,
 		Args: exactArgs(0, "flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if given := cmd.Flags().Changed; f.engineFile != "" && (given("gpu") || given("model") || given("tp")) {
+				return usagef("--engine says what a server is: leave out --gpu, --model and --tp")
+			}
 			return replayCommand(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.add(cmd)
+	for flag, names := range map[string][]string{
+		"policy": append(policy.Names(), replay.Baselines()...), "gpu": replica.GPUs(), "model": replica.Models(),
+		"think": thinks, "deal": deals, "format": strings.Split(formatNames(), ", "),
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the flag has just been added
+		}
+	}
 	return cmd
 }
 
-func wrapped(names []string) string { return strings.Join(names, ", ") }
+// What --think and --deal may be.
+var (
+	thinks = []string{string(replay.ThinkNone), string(replay.ThinkRecorded), string(replay.ThinkRL)}
+	deals  = []string{string(replay.DealRoundRobin), string(replay.DealRandom), string(replay.DealSession)}
+)
 
 func (f *replayFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.wasm, "wasm", "dist/pinwheel.wasm", "the plugin, a .wasm `FILE`")
 	flags.BoolVar(&f.inProcess, "in-process", false, "decide by the same policies in this process, without the plugin: quicker")
-	flags.StringVar(&f.config, "config", "", "the plugin's configuration, a `FILE`, or JSON that begins with {; policy and replicas are the replay's")
-	flags.StringVar(&f.trace, "trace", "", "a `FILE` of sessions, or campaign for 610 synthetic ones; without it, 24 recorded ones that are built in")
-	flags.StringVar(&f.format, "format", "", "the trace's `FORMAT`, where its first line does not tell: "+formatNames())
+	flags.StringVar(&f.config, "config", "", "the plugin's configuration, a `FILE`, or JSON that begins with {; policy and\nreplicas are the replay's")
+	flags.StringVar(&f.trace, "trace", "", "a `FILE` of sessions, or campaign for 610 synthetic ones; without it, 24 recorded\nones that are built in")
+	flags.StringVar(&f.format, "format", "", "the trace's `FORMAT`, where its first line does not tell:\n"+formatNames())
 	flags.IntVar(&f.sessions, "sessions", 0, "play the first `N` sessions only, or generate N of a campaign; 0 is all")
-	flags.StringSliceVar(&f.policies, "policy", []string{"sticky_least_loaded", "consistent_hash", "cache_aware", replay.RoundRobin}, "policies and baselines, by `NAME`, to compare")
+	flags.StringSliceVar(&f.policies, "policy", []string{"sticky_least_loaded", "consistent_hash", "cache_aware", replay.RoundRobin}, "policies and baselines, by `NAME`, to compare\n")
 	flags.IntVar(&f.replicas, "replicas", 4, "`N` model servers at the start")
 	flags.IntVar(&f.concurrency, "concurrency", 0, "`N` sessions at once, the next one starting when one ends; 0 is all")
 	flags.IntVar(&f.seeds, "seeds", 5, "`N` runs of each policy, which differ in all that is left to chance")
 	flags.StringVar(&f.gpu, "gpu", "H100", "what a server runs on: `GPU`")
 	flags.StringVar(&f.model, "model", "qwen3-32b", "what it serves: `MODEL`")
 	flags.IntVar(&f.tp, "tp", 2, "`N` GPUs a server")
+	flags.StringVar(&f.engineFile, "engine", "", "a `FILE` with the server, as hostsim fit writes it, in the place of --gpu, --model\nand --tp")
 	flags.IntVar(&f.blockSize, "block-size", 0, "`TOKENS` of a cache block; 0 is the model's own")
 	flags.IntVar(&f.poolTokens, "pool-tokens", 0, "`TOKENS` that a server's KV cache holds; 0 is what fits into its memory")
 	flags.IntVar(&f.maxBatchedTokens, "max-batched-tokens", 0, "`TOKENS` of one engine step; 0 is the server's own")
 	flags.IntVar(&f.maxSequences, "max-sequences", 0, "`N` requests that an engine runs at once; 0 is the server's own")
 	flags.DurationVar(&f.overhead, "overhead", replay.DefaultOverhead, "`TIME` that gateway and tokeniser add to each turn")
-	flags.StringVar(&f.think, "think", string(replay.ThinkRecorded), "pauses between turns: none, recorded, or rl, drawn as an RL sandbox's `KIND`")
+	flags.StringVar(&f.think, "think", string(replay.ThinkRecorded), "pauses between turns: none, recorded, or rl, drawn as an RL sandbox's, by `KIND`")
 	flags.DurationVar(&f.thinkCap, "think-cap", replay.DefaultThinkCap, "recorded pauses are cut to this `TIME`")
 	flags.Float64Var(&f.timeScale, "time-scale", 1, "recorded pauses are multiplied by this `FACTOR`")
-	flags.BoolVar(&f.openLoop, "open-loop", false, "send each turn when it was recorded, or as soon as the one before has its answer")
+	flags.BoolVar(&f.openLoop, "open-loop", false, "send each turn when it was recorded, or as soon as the one before has its\nanswer")
 	flags.BoolVar(&f.keepSessions, "keep-sessions", false, "never release a session, as clients that do not know how")
 	flags.IntVar(&f.gateways, "gateways", 1, "`N` gateways, which know nothing of each other")
-	flags.StringVar(&f.deal, "deal", string(replay.DealRoundRobin), "how a session's turns come to gateways: round_robin, random or session, as `KIND`")
+	flags.StringVar(&f.deal, "deal", string(replay.DealRoundRobin), "how a session's turns come to gateways: round_robin, random or session, by `KIND`")
 	flags.IntVar(&f.workers, "workers", replay.DefaultWorkers, "`N` worker threads of a gateway, each with its own virtual machine")
 	flags.IntVar(&f.clients, "clients", 1, "`N` client processes, which matters to per_process_counter")
 	flags.StringArrayVar(&f.events, "event", nil, "what happens to the fleet, such as \"fail 2 at 60s for 30s\"; may be given again: `EVENT`")
 	flags.StringVar(&f.eventsFile, "events", "", "a `FILE` of such events, one a line, # begins a comment")
 	flags.StringVar(&f.json, "json", "", "write all figures to `FILE`, or - for standard output in the place of the table")
 	flags.StringVar(&f.html, "html", "", "write a report with charts to `FILE`")
-	flags.BoolVar(&f.advise, "advise", false, "find the fewest replicas that meet --goal-t95 or --goal-hit, with one policy")
+	flags.BoolVar(&f.advise, "advise", false, "find the fewest replicas that meet --goal-t95 or --goal-hit, with the first\npolicy")
 	flags.DurationVar(&f.goalT95, "goal-t95", 0, "advise: 95% of the sessions are over within this `TIME`")
 	flags.Float64Var(&f.goalHit, "goal-hit", 0, "advise: the prefix cache hit `RATE` is this or more, 0 to 1")
 	flags.IntVar(&f.maxReplicas, "max-replicas", 64, "advise: try `N` replicas at most")
@@ -137,8 +155,7 @@ func (f *replayFlags) check() error {
 		flag, value string
 		allowed     []string
 	}{
-		{"think", f.think, []string{string(replay.ThinkNone), string(replay.ThinkRecorded), string(replay.ThinkRL)}},
-		{"deal", f.deal, []string{string(replay.DealRoundRobin), string(replay.DealRandom), string(replay.DealSession)}},
+		{"think", f.think, thinks}, {"deal", f.deal, deals},
 	} {
 		if !slices.Contains(c.allowed, c.value) {
 			return usagef("--%s %q is not known: choose one of %s", c.flag, c.value, strings.Join(c.allowed, ", "))
@@ -194,11 +211,35 @@ func (f *replayFlags) checkOutput(flag, path string) error {
 	return nil
 }
 
+// preset is the server that --engine or a preset describes.
+func (f *replayFlags) preset() (replica.EngineConfig, error) {
+	if f.engineFile == "" {
+		c, err := replica.Preset(f.gpu, f.model, f.tp)
+		if err != nil {
+			err = usageError{fmt.Errorf("--gpu, --model, --tp: %w", err)}
+		}
+		return c, err
+	}
+	c, err := readFrom(f.engineFile, replica.ReadEngine)
+	if err != nil {
+		err = fmt.Errorf("--engine: %w", err)
+	}
+	return c, err
+}
+
+// server names what preset returns, for a reader of the report.
+func (f *replayFlags) server() string {
+	if f.engineFile != "" {
+		return "as " + f.engineFile
+	}
+	return fmt.Sprintf("%s on %d %s", f.model, f.tp, f.gpu)
+}
+
 // engine is one model server.
 func (f *replayFlags) engine() (replica.EngineConfig, error) {
-	c, err := replica.Preset(f.gpu, f.model, f.tp)
+	c, err := f.preset()
 	if err != nil {
-		return c, usageError{fmt.Errorf("--gpu, --model, --tp: %w", err)}
+		return c, err
 	}
 	pool := c.Blocks * c.BlockTokens
 	if f.poolTokens > 0 {

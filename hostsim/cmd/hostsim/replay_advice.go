@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ func (r *replayRun) advise(ctx context.Context, stdout io.Writer) error {
 func (r *replayRun) point(ctx context.Context, name, through string, p fleetPoint) (*fleetOutcome, error) {
 	f := r.flags
 	o := &fleetOutcome{fleetPoint: p, Through: through}
-	bar := newProgress(r.stderr, p.String(), r.source.turns*f.seeds)
+	bar := newProgress(terminalOnly(r.stderr), p.String(), r.source.turns*f.seeds)
 	var campaigns []replay.Campaign
 	for seed := range f.seeds {
 		c, err := r.campaign(name, through, uint64(seed+1))
@@ -102,7 +103,16 @@ func (r *replayRun) point(ctx context.Context, name, through string, p fleetPoin
 	for _, s := range results {
 		o.T95, o.HitRate = append(o.T95, s.T95), append(o.HitRate, s.HitRate)
 	}
+	fmt.Fprintf(r.stderr, "%v, %s: t95 %s, hit rate %.4f\n", p, through, seconds(median(o.T95)), median(o.HitRate))
 	return o, nil
+}
+
+// terminalOnly keeps a bar from where each point has a line anyway.
+func terminalOnly(w io.Writer) io.Writer {
+	if !isTerminal(w) {
+		return io.Discard
+	}
+	return w
 }
 
 func (p fleetPoint) String() string {
@@ -120,10 +130,10 @@ func (p fleetPoint) cap() string {
 func (a *advice) print(w io.Writer, goal fleetGoal) error {
 	for _, fact := range a.Setup {
 		if fact.Name != "fleet" { // its size is what is looked for
-			fmt.Fprintf(w, "%-8s%s\n", fact.Name, fact.Value)
+			fmt.Fprintf(w, "%-10s%s\n", fact.Name, fact.Value)
 		}
 	}
-	fmt.Fprintf(w, "%-8s%s\n%-8s%v on every seed\n\n", "policy", a.Policy, "goal", goal)
+	fmt.Fprintf(w, "%-10s%s\n%-10s%v on every seed\n\n", "policy", a.Policy, "goal", goal)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "replicas\tat once\tt95\tleast\tmost\thit rate\tleast\tmost\tgoal\t through\t\n")
 	points := slices.Clone(a.Tried)
@@ -131,15 +141,15 @@ func (a *advice) print(w io.Writer, goal fleetGoal) error {
 		if x.Replicas != y.Replicas {
 			return x.Replicas - y.Replicas
 		}
-		return x.Cap - y.Cap
+		return cmp.Compare(uint(x.Cap-1), uint(y.Cap-1)) // 0, which is all, last
 	})
 	for _, o := range points {
 		meets := "missed"
 		if o.Meets {
 			meets = "met"
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%.4f\t%.4f\t%.4f\t%s\t %s\t\n", o.Replicas, o.cap(), span95(median(o.T95)), span95(slices.Min(o.T95)),
-			span95(slices.Max(o.T95)), median(o.HitRate), slices.Min(o.HitRate), slices.Max(o.HitRate), meets, o.Through)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%.4f\t%.4f\t%.4f\t%s\t %s\t\n", o.Replicas, o.cap(), seconds(median(o.T95)), seconds(slices.Min(o.T95)),
+			seconds(slices.Max(o.T95)), median(o.HitRate), slices.Min(o.HitRate), slices.Max(o.HitRate), meets, o.Through)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -148,13 +158,17 @@ func (a *advice) print(w io.Writer, goal fleetGoal) error {
 		return nil
 	}
 	_, err := fmt.Fprintf(w, "\nAdvice: %v (t95 %s, hit rate %.4f in the median of %s). Replay it with --replicas %d --concurrency %d.\n", a.Advice.fleetPoint,
-		span95(median(a.Advice.T95)), median(a.Advice.HitRate), counted(len(a.Advice.T95), "seed"), a.Advice.Replicas, a.Advice.Cap)
+		seconds(median(a.Advice.T95)), median(a.Advice.HitRate), counted(len(a.Advice.T95), "seed"), a.Advice.Replicas, a.Advice.Cap)
 	return err
 }
 
-// span95 writes simulated seconds.
-func span95(s float64) string {
-	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
+// seconds writes simulated seconds.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d > 100*time.Second {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
 }
 
 // verdict is the error where nothing can be advised.
@@ -167,5 +181,5 @@ func (a *advice) verdict(search *advisor, best *fleetOutcome) error {
 	}
 	near := search.nearest()
 	return fmt.Errorf("%w: %v is met by no fleet of up to %d replicas; the nearest is %v with t95 %s and a hit rate of %.4f: raise --max-replicas or lower the goal",
-		errUnreachable, search.goal, search.maxReplicas, near.fleetPoint, span95(slices.Max(near.T95)), slices.Min(near.HitRate))
+		errUnreachable, search.goal, search.maxReplicas, near.fleetPoint, seconds(slices.Max(near.T95)), slices.Min(near.HitRate))
 }

@@ -196,12 +196,12 @@ func (r *replayRun) report(result *replay.Result, stdout io.Writer) error {
 	return report.Table(stdout, result)
 }
 
-// writeJSON does what --json says.
+// writeJSON does what --json says, on one line: with one number a line, a result would be twice as large.
 func (f *replayFlags) writeJSON(v any, stdout io.Writer) error {
 	if f.json == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(v, "", "  ")
+	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
@@ -219,13 +219,15 @@ func (r *replayRun) setup() []replay.Fact {
 	f, e := r.flags, r.engine
 	facts := []replay.Fact{
 		{Name: "trace", Value: fmt.Sprintf("%s: %s, %s", r.source.name, counted(r.source.sessions, "session"), counted(r.source.turns, "turn"))},
-		{Name: "fleet", Value: fmt.Sprintf("%s, each %s on %d %s", counted(f.replicas, "replica"), f.model, f.tp, f.gpu)},
+		{Name: "fleet", Value: fmt.Sprintf("%s, each %s", counted(f.replicas, "replica"), f.server())},
 		{Name: "engine", Value: fmt.Sprintf("pool %d tokens, block %d, step %d tokens, %d sequences", e.Blocks*e.BlockTokens, e.BlockTokens, e.MaxBatchedTokens, e.MaxSequences)},
 		{Name: "load", Value: r.load()},
-		{Name: "seeds", Value: fmt.Sprint(f.seeds)},
 	}
-	if f.gateways > 1 || f.clients > 1 {
-		facts = append(facts, replay.Fact{Name: "senders", Value: fmt.Sprintf("%s (turns dealt %s), %s", counted(f.gateways, "gateway"), f.deal, counted(f.clients, "client"))})
+	if f.gateways > 1 {
+		facts = append(facts, replay.Fact{Name: "gateways", Value: fmt.Sprintf("%d, turns dealt %s", f.gateways, f.deal)})
+	}
+	if f.clients > 1 {
+		facts = append(facts, replay.Fact{Name: "clients", Value: fmt.Sprint(f.clients)})
 	}
 	if len(r.events) > 0 {
 		var texts []string
@@ -240,8 +242,11 @@ func (r *replayRun) setup() []replay.Fact {
 func (r *replayRun) load() string {
 	f := r.flags
 	open := "all sessions at once"
-	if f.concurrency > 0 {
+	switch {
+	case f.concurrency > 0:
 		open = counted(f.concurrency, "session") + " at once"
+	case f.advise:
+		open = "sessions at once as below"
 	}
 	switch {
 	case f.openLoop:
