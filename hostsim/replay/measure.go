@@ -80,6 +80,7 @@ func (r *run) finish() {
 		decisions, spent = decisions+g.decisions, spent+g.spent
 	}
 	res.DecisionsPerSecond = ratio(float64(decisions), spent.Seconds())
+	res.round()
 }
 
 func (r *run) finishReplicas() {
@@ -127,7 +128,7 @@ func percentiles(values []float32) []float64 {
 	out := make([]float64, 101)
 	for p := range out {
 		rank := (p*len(values) + 99) / 100
-		out[p] = float64(values[max(rank, 1)-1])
+		out[p] = millionth(float64(values[max(rank, 1)-1]))
 	}
 	return out
 }

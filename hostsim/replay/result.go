@@ -1,7 +1,8 @@
 package replay
 
 // Result is everything that a campaign measured. Its JSON is what `hostsim replay --json` writes. Times are in seconds of
-// the simulated clock, rates are 0 to 1.
+// the simulated clock, rates are 0 to 1; no number is infinite or none. What there is much of (samples, percentiles, spans) is
+// rounded to a millionth.
 type Result struct {
 	// Setup says what was replayed, for a reader of the report: in the order in which it is shown.
 	Setup []Fact `json:"setup"`
@@ -89,9 +90,11 @@ type ReplicaResult struct {
 type Sample struct {
 	At float64 `json:"at_s"`
 	// Open is the number of sessions that have begun and not ended. HitRate is that of the turns admitted since the sample
-	// before; -1 where there were none.
-	Open    int     `json:"open_sessions"`
-	HitRate float64 `json:"hit_rate"`
+	// before; -1 where there were none. PromptTokens are their prompts, CachedTokens what was cached of those.
+	Open         int     `json:"open_sessions"`
+	HitRate      float64 `json:"hit_rate"`
+	PromptTokens int64   `json:"prompt_tokens"`
+	CachedTokens int64   `json:"cached_tokens"`
 	// By replica: requests running and waiting, and the share of its pool held.
 	Requests []int     `json:"requests"`
 	KVUse    []float64 `json:"kv_use"`

@@ -58,6 +58,7 @@ func (m *samples) result() []Sample {
 		m.taken[i].HitRate = -1
 		if i < len(m.asked) && m.asked[i] > 0 {
 			m.taken[i].HitRate = ratio(float64(m.found[i]), float64(m.asked[i]))
+			m.taken[i].PromptTokens, m.taken[i].CachedTokens = m.asked[i], m.found[i]
 		}
 	}
 	return m.taken

@@ -42,12 +42,12 @@ func TestThin(t *testing.T) {
 	}
 	m.thin()
 	got := m.result()
-	if len(got) != 2 || got[0].At != 2 || got[1].At != 4 || got[0].HitRate != .05 || got[1].HitRate != .25 {
+	if len(got) != 2 || got[0].At != 2 || got[1].At != 4 || got[0].HitRate != .05 || got[1].HitRate != .25 || got[1].PromptTokens != 200 || got[1].CachedTokens != 50 {
 		t.Errorf("%+v", got)
 	}
 	m.admitted(4*time.Second, 300, 300) // in the window that has 100 already
 	m.taken = append(m.taken, Sample{At: 6}, Sample{At: 8})
-	if got = m.result(); got[2].HitRate != .85 || got[3].HitRate != -1 {
+	if got = m.result(); got[2].HitRate != .85 || got[3].HitRate != -1 || got[2].PromptTokens != 400 || got[3].PromptTokens != 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -196,12 +196,12 @@ func (r *replayRun) report(result *replay.Result, stdout io.Writer) error {
 	return report.Table(stdout, result)
 }
 
-// writeJSON does what --json says.
+// writeJSON does what --json says, on one line: with one number a line, a result would be twice as large.
 func (f *replayFlags) writeJSON(v any, stdout io.Writer) error {
 	if f.json == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(v, "", "  ")
+	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (r *replayRun) setup() []replay.Fact {
 	f, e := r.flags, r.engine
 	facts := []replay.Fact{
 		{Name: "trace", Value: fmt.Sprintf("%s: %s, %s", r.source.name, counted(r.source.sessions, "session"), counted(r.source.turns, "turn"))},
-		{Name: "fleet", Value: fmt.Sprintf("%s, each %s on %d %s", counted(f.replicas, "replica"), f.model, f.tp, f.gpu)},
+		{Name: "fleet", Value: fmt.Sprintf("%s, each %s", counted(f.replicas, "replica"), f.server())},
 		{Name: "engine", Value: fmt.Sprintf("pool %d tokens, block %d, step %d tokens, %d sequences", e.Blocks*e.BlockTokens, e.BlockTokens, e.MaxBatchedTokens, e.MaxSequences)},
 		{Name: "load", Value: r.load()},
 	}

@@ -34,7 +34,7 @@ func compare(c *column, policies []shown) (template.HTML, error) {
 	if lo >= 0 {
 		low = max(0, low)
 	}
-	ch := chart{width: 380, height: 46 + 22*len(policies), gridX: true, about: c.head() + ": " + medians(c, policies)}
+	ch := chart{width: 380, height: 46 + 22*len(policies), gridX: true, about: c.head() + ": " + mediansText(c, policies)}
 	ch.x, ch.xTicks = linear(low, hi+room, 4, number)
 	n := float64(len(policies))
 	ch.y = &scale{min: 0, max: n}
@@ -63,7 +63,7 @@ func compare(c *column, policies []shown) (template.HTML, error) {
 	return ch.svg()
 }
 
-func medians(c *column, policies []shown) (text string) {
+func mediansText(c *column, policies []shown) (text string) {
 	for i, s := range c.cells {
 		if s.n == 0 {
 			continue

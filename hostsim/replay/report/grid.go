@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// grid is aligned columns of text.
+// grid is aligned columns of text. Each begins with the same number of lines of its head.
 type grid []gridColumn
 
 type gridColumn struct {
-	cells []string // the head first
+	cells []string
 	right bool
 }
 
@@ -21,18 +21,12 @@ func (c *gridColumn) width() (width int) {
 	return width
 }
 
-// column adds a column; right aligns its head, too.
-func (g *grid) column(head string, cells []string, right bool) {
-	*g = append(*g, gridColumn{slices.Insert(alignRight(cells), 0, head), right})
-}
-
-// join puts cells behind those of the last column.
-func (g *grid) join(more []string) {
-	last := &(*g)[len(*g)-1]
-	last.right = false
-	for i := range more {
-		last.cells[i+1] += " " + more[i]
+// column adds a column of numbers under two lines of head.
+func (g *grid) column(top, bottom string, cells []string) {
+	if bottom == "" {
+		top, bottom = "", top
 	}
+	*g = append(*g, gridColumn{slices.Insert(slices.Clone(cells), 0, top, bottom), true})
 }
 
 // write writes the columns behind first, and begins anew below where they are wider than longestLine.
@@ -63,18 +57,10 @@ func writeColumns(b *strings.Builder, g grid) {
 				line.WriteString(pad(cell, g[i].width()))
 			}
 		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		if text := strings.TrimRight(line.String(), " "); text != "" {
+			b.WriteString(text + "\n")
+		}
 	}
-}
-
-// alignRight is cells, all as long as the longest.
-func alignRight(cells []string) []string {
-	width := (&gridColumn{cells: cells}).width()
-	out := make([]string, len(cells))
-	for i, c := range cells {
-		out[i] = strings.Repeat(" ", width-utf8.RuneCountInString(c)) + c
-	}
-	return out
 }
 
 // pad is text with spaces behind it.

@@ -4,6 +4,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,12 +12,20 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replay"
 )
 
-// blocks are the columns of Table that belong together.
-var blocks = [][]string{
-	{"wall", "t95", "hit rate", "queries/prompt"},
-	{"TTFT p50", "TTFT p99", "TPOT p50", "queue p99"},
-	{"requests max/mean", "busy max/mean", "preemptions", "moves", "errors", "decisions/s"},
-}
+// heading is a metric's column of a table: its name on two lines, to the second of which the unit is added.
+type heading struct{ metric, top, bottom string }
+
+// decisive are the columns that tell which policy to take; ranged those of them whose seeds are shown, and secondary what
+// explains them.
+var (
+	decisive = []heading{{"wall", "wall", ""}, {"t95", "t95", ""}, {"hit rate", "hit", ""}, {"TTFT p50", "TTFT", "p50"},
+		{"TTFT p99", "TTFT", "p99"}, {"queue p99", "queue", "p99"}, {"requests max/mean", "requests", "max/mean"},
+		{"busy max/mean", "busy", "max/mean"}, {"moves", "moves", ""}, {"errors", "errors", ""}}
+	ranged    = decisive[:3]
+	secondary = []heading{{"queries/prompt", "queries", "/prompt"}, {"reported hit rate", "reported", "hit"}, {"TPOT p50", "TPOT", "p50"},
+		{"TPOT p99", "TPOT", "p99"}, {"preemptions", "preemptions", ""}, {"retries", "retries", ""}, {"KV use, mean", "KV use", "mean"},
+		{"KV use, max", "KV use", "max"}, {"decisions/s", "decisions", "/s"}}
+)
 
 // A table shows longestName characters of a policy's name and continues below what would be wider than longestLine.
 const (
@@ -24,8 +33,8 @@ const (
 	longestLine = 120
 )
 
-// Table writes one row a policy: medians over the seeds, least and greatest beside them, and the wall time by that of the
-// first policy. What was not measured is "-". Errors are those of w.
+// Table writes one row a policy: medians over the seeds of what decides and the wall time by that of the first policy; below,
+// between what the seeds lie, and what explains the figures. What was not measured is "-". Errors are those of w.
 func Table(w io.Writer, r *replay.Result) error {
 	var b strings.Builder
 	writeSetup(&b, r)
@@ -34,18 +43,16 @@ func Table(w io.Writer, r *replay.Result) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	for _, names := range blocks {
-		var g grid
-		for _, name := range names {
-			c := newColumn(metricOf(name), r.Policies)
-			addMetric(&g, &c)
-			if name == "wall" {
-				g.column("x first", ratios(&c), true)
-			}
-		}
-		g.write(&b, gridColumn{cells: append([]string{"policy"}, policyNames(r)...)})
+	names := policyNames(r)
+	first := func(head string) gridColumn {
+		return gridColumn{cells: slices.Insert(slices.Clone(names), 0, "", head)}
 	}
-	b.WriteString("\n" + legend(r) + "\n")
+	medians(decisive, r).write(&b, first("policy"))
+	if _, most := seedCounts(r); most > 1 {
+		ranges(r).write(&b, first("least..most of "+seedText(r)+" seeds"))
+	}
+	medians(secondary, r).write(&b, first("policy"))
+	b.WriteString("\n" + legend(r))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -83,9 +90,10 @@ func seedCounts(r *replay.Result) (least, most int) {
 }
 
 func legend(r *replay.Result) string {
-	text := "* best of its column. x first: wall time by the first policy's."
+	text := "* best of its column. x first: wall by the first policy's. hit: prompt tokens found in a replica's cache.\n" +
+		"max/mean: the busiest replica by the mean of all. moves: turns served by another replica than the turn before.\n"
 	if _, most := seedCounts(r); most > 1 {
-		text = "Median over seeds [least..greatest]. " + text
+		text = "Medians. " + text
 	}
 	return text
 }
@@ -102,35 +110,63 @@ func policyNames(r *replay.Result) []string {
 	return names
 }
 
-// addMetric adds the medians, a mark beside the best, and the spread where there is one.
-func addMetric(g *grid, c *column) {
-	var medians, spreads []string
-	wide, star := false, false
-	for i, s := range c.cells {
-		median, mark, between := "-", "", ""
-		if s.n > 0 {
-			median = c.text(s.median)
+// medians are columns of medians, with a mark beside the best.
+func medians(headings []heading, r *replay.Result) (g grid) {
+	for _, h := range headings {
+		c := newColumn(metricOf(h.metric), r.Policies)
+		var cells []string
+		star := false
+		for i, s := range c.cells {
+			cell := "-"
+			if s.n > 0 {
+				cell = c.text(s.median)
+			}
 			if c.best(i) {
-				mark, star = "*", true
+				cell, star = cell+"*", true
 			}
+			cells = append(cells, cell)
 		}
-		if s.n > 1 && c.text(s.min) != c.text(s.max) {
-			between, wide = "["+c.text(s.min)+".."+c.text(s.max)+"]", true
+		g.column(h.top, h.under(&c), align(cells, star))
+		if h.metric == "wall" {
+			g.column("x", "first", ratios(&c))
 		}
-		medians = append(medians, median+mark)
-		spreads = append(spreads, between)
 	}
-	if star {
-		for i, m := range medians {
-			if !strings.HasSuffix(m, "*") {
-				medians[i] = m + " "
+	return g
+}
+
+// align keeps the digits of a column under each other where some have a mark behind them.
+func align(cells []string, star bool) []string {
+	for i, cell := range cells {
+		if star && !strings.HasSuffix(cell, "*") {
+			cells[i] += " "
+		}
+	}
+	return cells
+}
+
+// ranges are columns of the least and the most of the seeds.
+func ranges(r *replay.Result) (g grid) {
+	for _, h := range ranged {
+		c := newColumn(metricOf(h.metric), r.Policies)
+		var cells []string
+		for _, s := range c.cells {
+			cell := "-"
+			if s.n > 0 {
+				cell = c.text(s.min) + ".." + c.text(s.max)
 			}
+			cells = append(cells, cell)
 		}
+		g.column(h.top, h.under(&c), cells)
 	}
-	g.column(c.head(), medians, true)
-	if wide {
-		g.join(spreads)
+	return g
+}
+
+// under is the second line of a head.
+func (h heading) under(c *column) string {
+	if h.bottom == "" || c.unit == "" {
+		return h.bottom + c.unit
 	}
+	return h.bottom + ", " + c.unit
 }
 
 func ratios(c *column) []string {

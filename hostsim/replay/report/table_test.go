@@ -73,6 +73,25 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// What decides is one table, also with the longest names, a day of wall time and a move at each turn.
+func TestTableIsOne(t *testing.T) {
+	r := fake([]string{replay.LeastRequests, replay.RoundRobin, replay.SessionHash, replay.PerProcessCounter, "sticky_least_loaded", "consistent_hash", "cache_aware"}, 5, 28)
+	for i := range r.Policies {
+		for k := range r.Policies[i].Seeds {
+			s := &r.Policies[i].Seeds[k]
+			s.Wall, s.T95, s.TTFTP99, s.QueueP99, s.Moves = s.Wall*14, s.T95*14, s.TTFTP99*100, s.QueueP99*1000, 19582-i
+		}
+	}
+	var b strings.Builder
+	if err := Table(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/wide.txt", b.String())
+	if n := strings.Count(b.String(), replay.LeastRequests); n != 3 {
+		t.Errorf("a policy has %d rows, want one in each of 3 tables:\n%s", n, b.String())
+	}
+}
+
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
