@@ -109,6 +109,9 @@ func (r *run) play(ctx context.Context) error {
 			return fmt.Errorf("replay: %d sessions are open and nothing will happen any more", r.open)
 		}
 		e := r.agenda.heap[0]
+		if err := r.checkClock(e.at); err != nil {
+			return err
+		}
 		if e.at >= r.measures.nextSample {
 			r.sample(e.at)
 		}
