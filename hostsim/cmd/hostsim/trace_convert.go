@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,26 +78,17 @@ func (w *countingWriter) Write(s trace.Session) error {
 	return err
 }
 
-// writeTrace makes the file, has it filled, and leaves none behind that is not whole.
+// writeTrace makes the file and has it filled.
 func writeTrace(format trace.Format, o trace.Options, out string, stdout io.Writer, fill func(trace.Writer) error) error {
 	o.Format = format
-	var to io.Writer = stdout
-	var file *os.File
-	if out != "-" {
-		var err error
-		if file, err = os.Create(out); err != nil {
-			return err
-		}
-		to = file
+	write := func(to io.Writer) error { return fillTrace(o, strings.HasSuffix(out, ".gz"), to, fill) }
+	var err error
+	if out == "-" {
+		err = write(stdout)
+	} else {
+		err = writeWhole(out, write)
 	}
-	err := fillTrace(o, strings.HasSuffix(out, ".gz"), to, fill)
-	if file != nil {
-		err = errors.Join(err, file.Close())
-		if err != nil {
-			os.Remove(out)
-		}
-	}
-	if err != nil && errors.Is(err, trace.ErrCannotHold) {
+	if errors.Is(err, trace.ErrCannotHold) {
 		return errors.New(strings.TrimPrefix(err.Error(), "trace: "))
 	}
 	return err
