@@ -35,8 +35,8 @@ const (
 	throughBaseline = "baseline"
 )
 
-func newReplayRun(f *replayFlags, stderr io.Writer) (r *replayRun, err error) {
-	r = &replayRun{flags: f, source: f.source(), stderr: stderr}
+func newReplayRun(ctx context.Context, f *replayFlags, stderr io.Writer) (r *replayRun, err error) {
+	r = &replayRun{flags: f, source: f.source(ctx), stderr: stderr}
 	if r.engine, err = f.engine(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ the conversion with its name and the reason. Bad lines are passed over, and name
 		Args:              exactArgs(1, "one trace"),
 		ValidArgsFunction: completeOneFile("jsonl", "gz"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return traceConvert(&f, args[0], to, out, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return traceConvert(cmd.Context(), &f, args[0], to, out, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.add(cmd)
@@ -37,7 +38,7 @@ the conversion with its name and the reason. Bad lines are passed over, and name
 	return cmd
 }
 
-func traceConvert(f *traceFlags, path, to, out string, stdin io.Reader, stdout, stderr io.Writer) error {
+func traceConvert(ctx context.Context, f *traceFlags, path, to, out string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if to == "" {
 		return usagef("give --to, the format to write: one of %s", formatNames())
 	}
@@ -46,7 +47,7 @@ func traceConvert(f *traceFlags, path, to, out string, stdin io.Reader, stdout, 
 		return err
 	}
 	f.options.BlockTokens = format.BlockTokens()
-	t, err := f.open(path, stdin, stderr)
+	t, err := f.open(ctx, path, stdin, stderr)
 	if err != nil {
 		return err
 	}
