@@ -2,10 +2,10 @@ package main
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +29,7 @@ the conversion with its name and the reason. Bad lines are passed over, and name
 		Args:              exactArgs(1, "one trace"),
 		ValidArgsFunction: completeOneFile("jsonl", "gz"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return traceConvert(&f, args[0], to, out, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return traceConvert(cmd.Context(), &f, args[0], to, out, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.add(cmd)
@@ -38,7 +38,7 @@ the conversion with its name and the reason. Bad lines are passed over, and name
 	return cmd
 }
 
-func traceConvert(f *traceFlags, path, to, out string, stdin io.Reader, stdout, stderr io.Writer) error {
+func traceConvert(ctx context.Context, f *traceFlags, path, to, out string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if to == "" {
 		return usagef("give --to, the format to write: one of %s", formatNames())
 	}
@@ -47,7 +47,7 @@ func traceConvert(f *traceFlags, path, to, out string, stdin io.Reader, stdout, 
 		return err
 	}
 	f.options.BlockTokens = format.BlockTokens()
-	t, err := f.open(path, stdin, stderr)
+	t, err := f.open(ctx, path, stdin, stderr)
 	if err != nil {
 		return err
 	}
@@ -79,26 +79,17 @@ func (w *countingWriter) Write(s trace.Session) error {
 	return err
 }
 
-// writeTrace makes the file, has it filled, and leaves none behind that is not whole.
+// writeTrace makes the file and has it filled.
 func writeTrace(format trace.Format, o trace.Options, out string, stdout io.Writer, fill func(trace.Writer) error) error {
 	o.Format = format
-	var to io.Writer = stdout
-	var file *os.File
-	if out != "-" {
-		var err error
-		if file, err = os.Create(out); err != nil {
-			return err
-		}
-		to = file
+	write := func(to io.Writer) error { return fillTrace(o, strings.HasSuffix(out, ".gz"), to, fill) }
+	var err error
+	if out == "-" {
+		err = write(stdout)
+	} else {
+		err = writeWhole(out, write)
 	}
-	err := fillTrace(o, strings.HasSuffix(out, ".gz"), to, fill)
-	if file != nil {
-		err = errors.Join(err, file.Close())
-		if err != nil {
-			os.Remove(out)
-		}
-	}
-	if err != nil && errors.Is(err, trace.ErrCannotHold) {
+	if errors.Is(err, trace.ErrCannotHold) {
 		return errors.New(strings.TrimPrefix(err.Error(), "trace: "))
 	}
 	return err
