@@ -255,5 +255,9 @@ func (r *replayRun) load() string {
 	case f.think == string(replay.ThinkNone) || f.thinkCap == 0:
 		return open + ", no pauses"
 	}
-	return fmt.Sprintf("%s, recorded pauses of at most %v x %v", open, f.thinkCap, f.timeScale)
+	pauses := fmt.Sprintf("%s, recorded pauses of at most %s", open, strings.Replace(f.thinkCap.String(), "m0s", "m", 1))
+	if f.timeScale != 1 {
+		pauses += fmt.Sprintf(" x %v", f.timeScale)
+	}
+	return pauses
 }
