@@ -148,7 +148,7 @@ func runsOf(ids []uint64) ([]Run, error) {
 		if id > maxBlockID {
 			return nil, fmt.Errorf("%d is above %d", id, uint64(maxBlockID))
 		}
-		runs = appendID(runs, id)
+		runs = appendRun(runs, Run{First: id, Count: 1})
 	}
 	return runs, nil
 }
