@@ -35,7 +35,7 @@ func (a LogAssumptions) withDefaults() LogAssumptions {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&a.FirstPrompt, 11_400}, {&a.PerTurn, 2520}, {&a.Output, 245}} {
+	}{{&a.FirstPrompt, 11_400}, {&a.PerTurn, campaignGrowth}, {&a.Output, campaignOutput}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -50,7 +50,8 @@ func (a LogAssumptions) check() error {
 	a = a.withDefaults()
 	if a.FirstPrompt < 1 || a.FirstPrompt > maxTokens/2 || a.Output < 0 || a.PerTurn < a.Output || a.PerTurn > maxTokens/2 ||
 		a.System < 0 || a.System > a.FirstPrompt || a.API < 0 || a.API > time.Hour {
-		return fmt.Errorf("%w: a first prompt of %d tokens (%d of all sessions), %d more and %d generated a turn, answers of %v",
+		return fmt.Errorf("%w: a first prompt of %d tokens (%d of all sessions), %d more and %d generated a turn, answers of %v; "+
+			"prompts go from 1 token, of all sessions are at most as many, generated at most as many as a prompt grows by, answers take up to an hour",
 			ErrOptions, a.FirstPrompt, a.System, a.PerTurn, a.Output, a.API)
 	}
 	return nil

@@ -46,7 +46,7 @@ func checkStrata(strata []Stratum) error {
 	}
 	for _, s := range strata {
 		if s.Min < 1 || s.Max < s.Min || s.Max > maxTurns || s.Weight < 1 || s.Weight > maxTokens {
-			return fmt.Errorf("%w: %d-%d:%d: turns go from 1 to %d, weights from 1", ErrStrata, s.Min, s.Max, s.Weight, maxTurns)
+			return fmt.Errorf("%w: %d-%d:%d: turns go from 1 to %d, weights from 1 to %d", ErrStrata, s.Min, s.Max, s.Weight, maxTurns, maxTokens)
 		}
 	}
 	return nil
