@@ -113,14 +113,8 @@ envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, with
 	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
 	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff && $(GO) test -timeout 20m -count=1 .
 
-# A published campaign, made anew: 610 sessions of some 19,580 turns, two GB200 a replica.
-CAMPAIGN := --trace campaign --think none --gpu GB200 --model nemotron-3-super --clients 4 \
-	--policy cache_aware,consistent_hash,sticky_least_loaded,session_hash,per_process_counter
-
-replay: wasm build ## that campaign under each policy, at two sizes of the fleet and with a cap on sessions: the tables of docs/replay.md
-	@dist/hostsim replay --wasm dist/pinwheel.wasm $(CAMPAIGN) --replicas 28 --concurrency 112
-	@dist/hostsim replay --wasm dist/pinwheel.wasm $(CAMPAIGN) --replicas 12
-	@dist/hostsim replay --wasm dist/pinwheel.wasm $(CAMPAIGN) --replicas 12 --concurrency 48
+replay: wasm build ## every command of docs/replay.md, the published campaigns among them; UPDATE=-update-replay makes its tables anew
+	cd hostsim/cmd/hostsim && $(GO) test -count=1 -timeout 60m -run TestReplayPage -replay $(UPDATE)
 
 bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
 	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim

@@ -20,6 +20,7 @@ var held = map[string]map[string]string{
 	"docs/move-off-tinygo.md":         {"sh": "TestMoveOffTinyGo", "go": "TestMoveOffTinyGo"},
 	"docs/operations.md":              {"sh": "TestOperationsPage"},
 	"docs/recordings.md":              {"sh": "TestRecordingsPage", "text": "TestRecordingsPage", "diff": "TestCheckShowsTheDifference"},
+	"docs/replay.md":                  {"sh": "TestReplayPage", "text": "TestReplayPage"},
 	"docs/traces.md":                  {"sh": "TestTracesPage", "text": "TestTracesPage", "jsonl": "TestTracesPageRows"},
 	"docs/why-this-replica.md":        {"jsonl": "TestPagesShowWhatIsParsed"},
 	"examples/clients/README.md":      {"sh": "TestReadmeCommands", "text": "TestReadmeCommands", "python": "TestReadmeExcerpts", "js": "TestReadmeExcerpts", "yaml": "TestReadmeExcerpts"},

@@ -33,6 +33,13 @@ type gateway struct {
 	spent     time.Duration
 }
 
+// passTime lets the router's own timers run before what it decides is timed.
+func (g *gateway) passTime(now time.Duration) {
+	if r, ok := g.router.(interface{ Advance(time.Duration) }); ok {
+		r.Advance(now)
+	}
+}
+
 // balance returns a live replica, or -1. Replicas that drain come last.
 func (g *gateway) balance(how Balancer, servers []*server) int {
 	for _, draining := range [...]bool{false, true} {
@@ -95,6 +102,7 @@ func (r *run) ask(g *gateway, s *openSession) error {
 	r.shown = trace.AppendBlocks(r.shown[:0], t.Blocks)
 	r.turn = Turn{Session: s.trace.ID, Client: s.client, First: s.turn == 0, Prompt: t.Input, BlockTokens: s.trace.BlockTokens,
 		Blocks: r.shown}
+	g.passTime(r.now)
 	began := time.Now()
 	d, err := g.router.Turn(r.now, &r.turn)
 	g.spent += time.Since(began)
@@ -116,6 +124,7 @@ func (r *run) tell(s *openSession, status int) error {
 		return nil
 	}
 	g := r.gateways[s.gateway]
+	g.passTime(r.now)
 	began := time.Now()
 	err := g.router.Done(r.now, s.decision, status)
 	g.spent += time.Since(began)

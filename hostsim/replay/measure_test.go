@@ -86,3 +86,34 @@ func TestFiguresAgree(t *testing.T) {
 		t.Errorf("KV use: mean %v, max %v", r.KVUseMean, r.KVUseMax)
 	}
 }
+
+// Sessions that use the memory of others inherit nothing, and those that ended last are kept, the last first.
+func TestSlotsAreUsedAgain(t *testing.T) {
+	c := campaign(talks(3*slowest+5, 3, 130), 3)
+	c.Concurrency = 4
+	r := play(t, c)
+	visits := 0
+	for _, p := range r.Replicas {
+		visits += p.Sessions
+	}
+	if visits != 3*slowest+5 || len(r.Slowest) != slowest {
+		t.Errorf("%d visits, %d spans", visits, len(r.Slowest))
+	}
+	end := r.Wall
+	for i, s := range r.Slowest {
+		last := s.Turns[len(s.Turns)-1].End
+		if i == 0 && last != end || last > end || len(s.Turns) != 3 {
+			t.Errorf("session %d of the slowest has %d turns and ends at %v, after %v", i, len(s.Turns), last, end)
+		}
+		end = last
+	}
+}
+
+// An answer of one token has no time per token.
+func TestOneToken(t *testing.T) {
+	sessions := talks(1, 2, 16)
+	sessions[0].Turns[0].Output = 1
+	if r := play(t, campaign(sessions, 1)); r.TPOTP50 < .004 || r.Latency.TPOT[0] != r.Latency.TPOT[100] {
+		t.Errorf("time per token %v, from %v on", r.TPOTP50, r.Latency.TPOT[0])
+	}
+}

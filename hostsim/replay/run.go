@@ -50,11 +50,11 @@ func Run(ctx context.Context, c Campaign) (*SeedResult, error) {
 	}
 	r := &run{Campaign: c.withDefaults(), chance: rand.New(rand.NewPCG(c.Seed, chanceStream))}
 	r.result = SeedResult{Seed: c.Seed, Reasons: map[string]int{}}
-	defer r.close()
-	if err := r.setUp(ctx); err != nil {
-		return nil, err
+	err := r.setUp(ctx)
+	if err == nil {
+		err = r.play(ctx)
 	}
-	if err := r.play(ctx); err != nil {
+	if err = r.close(err); err != nil {
 		return nil, err
 	}
 	r.finish()
@@ -89,10 +89,14 @@ func (r *run) setUp(ctx context.Context) error {
 	return r.admit()
 }
 
-func (r *run) close() {
-	for _, g := range r.gateways {
-		g.router.Close()
+// close joins what routers have to say at the end to err: a plugin may have crashed where no call told of it.
+func (r *run) close(err error) error {
+	for i, g := range r.gateways {
+		if broken := g.router.Close(); broken != nil {
+			err = errors.Join(err, fmt.Errorf("replay: router of gateway %d: %w", i, broken))
+		}
 	}
+	return err
 }
 
 // play takes entries off the agenda until all sessions have ended.
@@ -105,6 +109,9 @@ func (r *run) play(ctx context.Context) error {
 			return fmt.Errorf("replay: %d sessions are open and nothing will happen any more", r.open)
 		}
 		e := r.agenda.heap[0]
+		if err := r.checkClock(e.at); err != nil {
+			return err
+		}
 		if e.at >= r.measures.nextSample {
 			r.sample(e.at)
 		}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -123,5 +124,75 @@ func TestEvery(t *testing.T) {
 	c.Schedule = []Event{{Kind: EventUpdate, At: 300 * time.Millisecond, Every: 300 * time.Millisecond, For: 100 * time.Millisecond}}
 	if with := play(t, c).Wall; with <= without || with > 2*without {
 		t.Errorf("wall %v with updates, %v without", with, without)
+	}
+}
+
+// A replica that is removed while a turn is on its way to it does not get it.
+func TestRemovedOnTheWay(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 2)
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventRemove, At: 50 * time.Millisecond}}
+	always(&c, 0)
+	if r := play(t, c); r.Slowest[0].Turns[0].Replica != 1 || r.Replicas[0].Requests != 0 || r.Retries == 0 {
+		t.Errorf("served as %+v, %d retries", r.Slowest[0].Turns[0], r.Retries)
+	}
+}
+
+// The step that a crash broke off does not end one that began after it.
+func TestBrokenStep(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 1)
+	c.Engine.Step = steady(3 * time.Second)
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventFail, At: 150 * time.Millisecond, For: 10 * time.Millisecond}}
+	always(&c, 0)
+	// It is sent again after a second, and its first step takes all of its 3 s.
+	if got := play(t, c).Slowest[0].Turns[0]; got.Admitted != 1.25 || got.First != 4.2516 {
+		t.Errorf("served as %+v", got)
+	}
+}
+
+// A turn that comes during an update waits for its end.
+func TestComesDuringUpdate(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 1)
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventUpdate, At: 50 * time.Millisecond, For: time.Second}}
+	always(&c, 0)
+	if got := play(t, c).Slowest[0].Turns[0]; got.Admitted != 1.05 {
+		t.Errorf("served as %+v", got)
+	}
+}
+
+// late is a router with timers of its own and a last word.
+type late struct {
+	to
+	t    *testing.T
+	now  time.Duration
+	last error
+}
+
+func (l *late) Advance(now time.Duration) { l.now = now }
+func (l *late) Turn(now time.Duration, _ *Turn) (Decision, error) {
+	if l.now != now {
+		l.t.Errorf("asked at %v, advanced to %v", now, l.now)
+	}
+	return Decision{}, nil
+}
+func (l *late) Done(now time.Duration, _ Decision, _ int) error {
+	if l.now != now {
+		l.t.Errorf("told at %v, advanced to %v", now, l.now)
+	}
+	return nil
+}
+func (l *late) Close() error { return l.last }
+
+// A router's timers run before it is asked, and what it says at its end is heard.
+func TestRouterWithTimers(t *testing.T) {
+	c := campaign(talks(1, 2, 160), 1)
+	c.Think = ThinkRecorded
+	l := &late{t: t}
+	c.NewRouter = func(context.Context, int, uint64, []Member) (Router, error) { return l, nil }
+	if _, err := Run(t.Context(), c); err != nil || l.now == 0 {
+		t.Errorf("at the end at %v: %v", l.now, err)
+	}
+	l.last = errors.New("crashed")
+	if _, err := Run(t.Context(), c); !errors.Is(err, l.last) {
+		t.Errorf("%v, want %v", err, l.last)
 	}
 }

@@ -164,9 +164,6 @@ func (f *engineFile) config() (EngineConfig, error) {
 		}
 		*d.into = v
 	}
-	if f.GPUs == 1 && f.GPU.Link <= 0 {
-		step.GPU.Link = f.GPU.Bandwidth // nothing goes over it, but it divides
-	}
 	c := EngineConfig{BlockTokens: f.BlockTokens, Blocks: f.KVTokens / f.BlockTokens, MaxBatchedTokens: f.MaxBatchedTokens,
 		MaxSequences: f.MaxSequences, AlignedChunks: f.AlignedChunks, Step: step}
 	return c, c.Validate()

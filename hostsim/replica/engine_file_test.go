@@ -19,14 +19,14 @@ func TestReadEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := EngineConfig{BlockTokens: 16, Blocks: 2588, MaxBatchedTokens: 2048, MaxSequences: 256, Step: &Roofline{
-		GPU:   GPU{FLOPS: 165.2e12, Bandwidth: 1008e9, Link: 1008e9},
+		GPU:   GPU{FLOPS: 165.2e12, Bandwidth: 1008e9},
 		Model: Model{Dense: 7.5e9, WeightBytes: 2, Attention: 524288, KVBytes: 131072},
 		GPUs:  1, Base: time.Millisecond, PerRequest: 5 * time.Microsecond, MFU: .8, WeightRead: .85, KVRead: .9,
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got.Step, want.Step)
 	}
-	// A link that is absent divides by nothing.
+	// One GPU does without a link.
 	if step := got.Step.StepTime(Batch{Requests: 1, Decoding: 1, Tokens: 1}); step <= time.Millisecond || step > time.Second {
 		t.Errorf("a step of one token takes %v", step)
 	}

@@ -11,8 +11,17 @@ import (
 // ErrPreset is wrapped by Preset's error about an unknown GPU or model, or a model that does not fit.
 var ErrPreset = errors.New("replica: no such preset")
 
-// gpus are NVIDIA's data sheets: dense bf16, memory and NVLink (half of the bidirectional figure). A data sheet's GB is
-// what the driver reports as GiB.
+// gpus are NVIDIA's SXM modules.
+//
+//   - FLOPS: pytorch/torchtitan 0258167, torchtitan/tools/utils.py, after NVIDIA's data sheets; half of the 1,979e12
+//     with sparsity that pytorch/pytorch 00604d0, torch/_inductor/analysis/device_info.py, has for the H100.
+//   - Bandwidth: the H100's from the same file. The H200's and the GB200's are not cited: no data sheet was at hand.
+//   - Link is half of what is given for both directions. H100 and H200: 900 GB/s, mlcommons/inference_results_v4.1 a2f5d66,
+//     closed/NVIDIA/systems/DGX-H100_H100-SXM-80GBx8_TRT.json and H200-SXM-141GBx8_TRT.json. GB200: 14.4 TB/s
+//     for eight B200, mlcommons/inference_results_v6.0, closed/Nebius/systems/nebius_b200_n1.json; NVIDIA checks both for 18
+//     links, twice as fast as the H100's (docs.nvidia.com/health-validation/reference/checks/nvlink).
+//   - Memory: the same files; the GB200's of mlcommons/inference_results_v6.1, closed/Crusoe/systems. Its GB are what the
+//     driver reports as GiB.
 var gpus = []struct {
 	name string
 	gpu  GPU
@@ -35,8 +44,8 @@ type modelPreset struct {
 
 var models = []modelPreset{
 	{
-		// Qwen/Qwen3-32B, config.json: 64 layers, hidden 5,120, 64 heads and 8 KV heads of 128, MLP of 25,600, vocabulary
-		// 151,936. 32.0e9 parameters without the input embeddings.
+		// NVIDIA/NeMo 00558c4, nemo/collections/llm/gpt/model/qwen3.py (Apache-2.0), Qwen3Config32B: 64 layers, hidden 5,120, 64
+		// heads and 8 KV heads of 128, MLP of 25,600, vocabulary 151,936. 32.0e9 parameters without the input embeddings.
 		name: "qwen3-32b",
 		model: Model{
 			Dense: 32.0e9, WeightBytes: 2, Weights: 65.5e9, Attention: 4 * 64 * 64 * 128, KVBytes: 2 * 64 * 8 * 128 * 2,

@@ -33,7 +33,7 @@ type Roofline struct {
 // GPU is what one GPU can do at best.
 type GPU struct {
 	// FLOPS is dense bf16 operations a second, Bandwidth is bytes a second from its memory, Link bytes a second in one
-	// direction to other GPUs.
+	// direction to other GPUs, which one GPU alone does without.
 	FLOPS, Bandwidth, Link float64
 	// Memory is its size in GiB.
 	Memory float64
@@ -69,7 +69,10 @@ func (m *Roofline) StepTime(b Batch) time.Duration {
 	read := m.Model.touched(tokens) * m.Model.WeightBytes / (p * m.GPU.Bandwidth * m.WeightRead)
 	attend := m.Model.Attention * b.Attention / flops
 	cache := (m.Model.KVBytes*float64(b.Context) + m.Model.StateBytes*float64(b.Decoding)) / (p * m.GPU.Bandwidth * m.KVRead)
-	talk := tokens * float64(m.Model.AllReduces*m.Model.Hidden) * 2 * 2 * (p - 1) / p / m.GPU.Link
+	var talk float64
+	if m.GPUs > 1 { // one GPU need not have a link to divide by
+		talk = tokens * float64(m.Model.AllReduces*m.Model.Hidden) * 2 * 2 * (p - 1) / p / m.GPU.Link
+	}
 	return m.Base + time.Duration(b.Requests)*m.PerRequest +
 		time.Duration((math.Max(compute, read)+attend+cache+talk)*float64(time.Second))
 }

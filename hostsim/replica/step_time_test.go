@@ -15,7 +15,7 @@ func TestRoofline(t *testing.T) {
 	experts := dense
 	experts.Model.Expert, experts.Model.Experts, experts.Model.ActiveExperts = 10, 4, 1
 	alone := dense
-	alone.GPUs = 1
+	alone.GPUs, alone.GPU.Link = 1, 0
 	for _, c := range []struct {
 		name string
 		m    Roofline

@@ -45,6 +45,15 @@ func (s *blockSet) add(runs []Run, n int) {
 	}
 }
 
+// without returns how many ids are in s and not in other. It looks at all of s.
+func (s *blockSet) without(other *blockSet) int {
+	n := 0
+	for page, ids := range s.pages {
+		n += bits.OnesCount64(ids &^ other.pages[page])
+	}
+	return n
+}
+
 func (s *blockSet) clear() {
 	clear(s.pages)
 	s.size = 0

@@ -62,7 +62,7 @@ type Counter struct {
 
 	s                  Stats
 	groups             map[string]struct{}
-	all, named, own    blockSet
+	all, tails, own    blockSet
 	hit, ownHit        int
 	turns, ctx, final  values
 	think              values
@@ -131,12 +131,10 @@ func (c *Counter) addTurn(t Turn) {
 	if t.Think > 0 {
 		c.think.add(int(t.Think / time.Millisecond))
 	}
-	n := BlockCount(t.Blocks)
-	c.s.BlockReferences += n
-	c.named.add(t.Blocks, n)
+	c.s.BlockReferences += BlockCount(t.Blocks)
 	if t.Tail != 0 {
 		c.s.BlockReferences++
-		c.named.add([]Run{{t.Tail, 1}}, 1)
+		c.tails.add([]Run{{t.Tail, 1}}, 1)
 	}
 }
 
@@ -154,7 +152,7 @@ func (c *Counter) Stats() Stats {
 	s.Groups = len(c.groups)
 	s.TurnsPerSession, s.Context, s.Final = c.turns.distribution(1), c.ctx.distribution(1), c.final.distribution(1)
 	s.Think = c.think.distribution(1e-3)
-	s.UniqueBlocks = c.named.size
+	s.UniqueBlocks = c.all.size + c.tails.without(&c.all)
 	s.RepeatedBlocks = s.BlockReferences - s.UniqueBlocks
 	if c.blockTokensDiffers {
 		s.BlockTokens = 0

@@ -66,6 +66,22 @@ func TestWEKA215Counts(t *testing.T) {
 	}
 }
 
+// An id counts once, be it a full block's here and a rest's there.
+func TestStatsCountTails(t *testing.T) {
+	rows := `[0,1000,1,[[0,2]],0]
+[1,1024,1,[[0,2]],1]
+[2,1025,1,[[0,3]],2]
+[3,513,1,[[5,2]],3]`
+	r, _, err := Open(strings.NewReader(rows), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := count(t, r, 0)
+	if got, want := []int{s.BlockReferences, s.UniqueBlocks, s.RepeatedBlocks}, []int{9, 5, 4}; !slices.Equal(got, want) {
+		t.Errorf("references, unique, repeated %v, want %v", got, want)
+	}
+}
+
 // A group of two samples, counted by hand: blocks of 16, the first prompt 100 tokens (6 blocks).
 func TestStatsByHand(t *testing.T) {
 	rows := `{"group":"g","stream":0,"prompt_len":100,"out_lens":[28,7],"obs_lens":[32]}

@@ -66,7 +66,7 @@ func campaigns(c settings, sessions []trace.Session) []campaign {
 	}
 	requests := byTime(sessions)
 	for _, r := range requests {
-		if r.Prompt+r.Output > (c.Blocks-1)*c.BlockTokens {
+		if r.Prompt+r.Output > c.longest() {
 			return all
 		}
 	}

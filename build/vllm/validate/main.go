@@ -1,6 +1,6 @@
 // Validate sends recorded sessions to a real vLLM and to the simulated one, and says on how many requests they agree:
 //
-//	go run ./build/vllm/validate [-update] [-campaign NAME,...]
+//	go run ./build/vllm/validate [-update] [-campaign NAME,...] [-engine NAME]
 //
 // The vLLM runs on CPUs with a tiny model, see package engine; it is installed on first use. Its answers are kept in
 // testdata, so that tests can hold the simulated engine to them without it; -update writes them anew.
@@ -28,8 +28,9 @@ const folder = "build/vllm/validate/testdata"
 func main() {
 	update := flag.Bool("update", false, "write "+folder+" anew")
 	only := flag.String("campaign", "", "play only those of these `names`, with commas between: edges, random, one, four, flight")
+	one := flag.String("engine", "", "start only the one of that `name`: blocks-of-32, blocks-of-64 or tight")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: validate [-update] [-campaign NAME,...]\nruns a real vLLM and compares the simulated one with it; from the repository's root")
+		fmt.Fprintln(os.Stderr, "usage: validate [-update] [-campaign NAME,...] [-engine NAME]\nruns a real vLLM and compares the simulated one with it; from the repository's root")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -39,7 +40,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ok, err := validate(ctx, os.Stdout, *update, *only)
+	ok, err := validate(ctx, os.Stdout, *update, *only, *one)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -50,7 +51,7 @@ func main() {
 }
 
 // validate plays all campaigns, or only one, on all engines. It reports whether all bounds hold.
-func validate(ctx context.Context, w io.Writer, update bool, only string) (bool, error) {
+func validate(ctx context.Context, w io.Writer, update bool, only, one string) (bool, error) {
 	e, err := engine.Find(ctx, os.Stderr)
 	if err != nil {
 		return false, err
@@ -58,6 +59,9 @@ func validate(ctx context.Context, w io.Writer, update bool, only string) (bool,
 	sessions, err := trace.Bundled().ReadAll()
 	if err != nil {
 		return false, err
+	}
+	if one != "" && !slices.ContainsFunc(engines, func(s settings) bool { return s.Name == one }) {
+		return false, fmt.Errorf("validate: -engine %s: names are blocks-of-32, blocks-of-64 and tight", one)
 	}
 	known := campaigns(engines[0], sessions)
 	if n := len(pick(slices.Clone(known), only)); n == 0 || only != "" && n != len(strings.Split(only, ",")) {
@@ -68,7 +72,7 @@ func validate(ctx context.Context, w io.Writer, update bool, only string) (bool,
 	for _, s := range engines {
 		s.Version = engine.Version
 		all := pick(campaigns(s, sessions), only)
-		if len(all) == 0 {
+		if len(all) == 0 || one != "" && one != s.Name {
 			continue
 		}
 		ok, err := validateEngine(ctx, w, e, s, all, update)

@@ -50,9 +50,8 @@ func playSteps(ctx context.Context, v *server, c campaign, rows []row) error {
 		if err != nil {
 			return err
 		}
-		for _, a := range answers {
-			rows[n].Cached = a.cached
-			words.answers[n] = a.tokens
+		for _, cached := range answers {
+			rows[n].Cached = cached
 			n++
 		}
 	}
@@ -60,7 +59,8 @@ func playSteps(ctx context.Context, v *server, c campaign, rows []row) error {
 }
 
 // together sends requests while the scheduler stands still, if there are several, lets it go on, and waits for all.
-func together(ctx context.Context, v *server, words *vocabulary, requests []request) ([]answer, error) {
+// It returns how many tokens of each were in the cache.
+func together(ctx context.Context, v *server, words *vocabulary, requests []request) ([]int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	hold := len(requests) > 1
@@ -69,16 +69,13 @@ func together(ctx context.Context, v *server, words *vocabulary, requests []requ
 			return nil, err
 		}
 	}
-	answers := make([]answer, len(requests))
+	answers := make([]int, len(requests))
 	var all sync.WaitGroup
 	for i := range requests {
-		prompt, err := words.prompt(&requests[i])
-		if err != nil {
-			return nil, err
-		}
+		prompt := words.prompt(&requests[i])
 		all.Go(func() {
-			a, err := v.complete(ctx, prompt, &requests[i])
-			if answers[i] = a; err != nil {
+			var err error
+			if answers[i], err = v.complete(ctx, prompt, &requests[i]); err != nil {
 				cancel(err)
 			}
 		})
@@ -102,11 +99,7 @@ func playFreely(ctx context.Context, v *server, c campaign, rows []row) error {
 	words := newVocabulary()
 	var prompts [][]int
 	for _, s := range c.steps {
-		p, err := words.prompt(&s.requests[0])
-		if err != nil {
-			return err
-		}
-		prompts = append(prompts, p)
+		prompts = append(prompts, words.prompt(&s.requests[0]))
 	}
 	var next atomic.Int64
 	var clients sync.WaitGroup
@@ -117,12 +110,11 @@ func playFreely(ctx context.Context, v *server, c campaign, rows []row) error {
 				if i >= len(prompts) || ctx.Err() != nil {
 					return
 				}
-				a, err := v.complete(ctx, prompts[i], &c.steps[i].requests[0])
-				if err != nil {
+				var err error
+				if rows[i].Cached, err = v.complete(ctx, prompts[i], &c.steps[i].requests[0]); err != nil {
 					cancel(err)
 					return
 				}
-				rows[i].Cached = a.cached
 			}
 		})
 	}

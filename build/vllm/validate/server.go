@@ -190,24 +190,13 @@ func (v *server) reset(ctx context.Context) error {
 	return fmt.Errorf("%w: does not empty its prefix cache", errServer)
 }
 
-// answer is what is recorded of a completion.
-type answer struct {
-	cached int
-	tokens []int
-}
-
-// complete asks for the completion of a prompt of tokens.
-func (v *server) complete(ctx context.Context, prompt []int, r *request) (answer, error) {
-	in := map[string]any{"model": model, "prompt": prompt, "max_tokens": r.Output, "temperature": 0, "ignore_eos": true,
-		"return_token_ids": r.Generated != nil}
+// complete asks for the completion of a prompt of tokens and returns how many of them were in the cache.
+func (v *server) complete(ctx context.Context, prompt []int, r *request) (cached int, err error) {
+	in := map[string]any{"model": model, "prompt": prompt, "max_tokens": r.Output, "temperature": 0, "ignore_eos": true}
 	if r.Generated != nil {
-		// Equal prompts would be answered alike, now and then and for a while: names of what is generated would be wrong.
-		in["temperature"], in["seed"] = 1, r.Turn
+		in["allowed_token_ids"] = []int{answerToken(r.Turn)}
 	}
 	var out struct {
-		Choices []struct {
-			Tokens []int `json:"token_ids"`
-		}
 		Usage struct {
 			Prompt     int `json:"prompt_tokens"`
 			Completion int `json:"completion_tokens"`
@@ -217,10 +206,11 @@ func (v *server) complete(ctx context.Context, prompt []int, r *request) (answer
 		}
 	}
 	if err := v.ask(ctx, http.MethodPost, "/v1/completions", in, &out); err != nil {
-		return answer{}, err
+		return 0, err
 	}
-	if u := out.Usage; len(out.Choices) != 1 || u.Details == nil || u.Prompt != r.Prompt || u.Completion != r.Output {
-		return answer{}, fmt.Errorf("%w: session %d, turn %d: usage is %+v", errServer, r.Session, r.Turn, u)
+	u := out.Usage
+	if u.Details == nil || u.Prompt != r.Prompt || u.Completion != r.Output {
+		return 0, fmt.Errorf("%w: session %d, turn %d: usage is %+v", errServer, r.Session, r.Turn, u)
 	}
-	return answer{out.Usage.Details.Cached, out.Choices[0].Tokens}, nil
+	return u.Details.Cached, nil
 }

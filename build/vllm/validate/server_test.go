@@ -46,6 +46,7 @@ type standIn struct {
 	known   map[string]bool
 	refuses int // resets
 	asked   []int
+	allowed [][]int
 }
 
 func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -63,9 +64,9 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"vllm:cache_config_info{block_size=\"32\",num_gpu_blocks=\"512\",num_gpu_blocks_override=\"None\"} 1.0\n")
 	case "/v1/completions":
 		var in struct {
-			Prompt []int
-			Max    int  `json:"max_tokens"`
-			Tokens bool `json:"return_token_ids"`
+			Prompt  []int
+			Max     int   `json:"max_tokens"`
+			Allowed []int `json:"allowed_token_ids"`
 		}
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || len(in.Prompt) == 13 {
 			http.Error(w, "refused", http.StatusBadRequest)
@@ -80,22 +81,14 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		s.asked = append(s.asked, len(in.Prompt))
-		tokens := make([]int, in.Max)
-		for i := range tokens {
-			tokens[i] = 300
-		}
-		text, _ := json.Marshal(tokens)
-		if !in.Tokens {
-			text = []byte("null")
-		}
-		fmt.Fprintf(w, `{"choices": [{"token_ids": %s}], "usage": {"prompt_tokens": %d, "completion_tokens": %d, "prompt_tokens_details": {"cached_tokens": %d}}}`,
-			text, len(in.Prompt), in.Max, cached)
+		s.allowed = append(s.allowed, in.Allowed)
+		fmt.Fprintf(w, `{"usage": {"prompt_tokens": %d, "completion_tokens": %d, "prompt_tokens_details": {"cached_tokens": %d}}}`, len(in.Prompt), in.Max, cached)
 	default:
 		http.NotFound(w, r)
 	}
 }
 
-// A campaign is played in its order, answers are put to their requests, and prompts go on from them.
+// A campaign is played in its order, and answers are put to their requests.
 func TestPlay(t *testing.T) {
 	stand := &standIn{refuses: 2, known: map[string]bool{}}
 	web := httptest.NewServer(stand)
@@ -113,6 +106,10 @@ func TestPlay(t *testing.T) {
 	}
 	if want := []row{{0, 0, 96, 32, 0}, {0, 1, 132, 4, 64}, {0, 2, 132, 4, 128}, {0, 3, 96, 4, 0}}; !slices.Equal(r.Rows, want) || r.Preemptions != 0 {
 		t.Errorf("%+v, want %v", r, want)
+	}
+	// Of each request the model has another answer, which the prompts that go on from it have as well.
+	if want := [][]int{{0}, {1}, {2}, {3}}; !slices.EqualFunc(stand.allowed, want, slices.Equal) {
+		t.Errorf("allowed were %v, want %v", stand.allowed, want)
 	}
 	if blocks, err := v.blocks(t.Context()); blocks != 512 || err != nil {
 		t.Errorf("%d blocks, %v", blocks, err)

@@ -33,9 +33,12 @@ const maxTokens = 8192
 // in bfloat16.
 const kvBytes = 2 * 2 * (32 + 32) * 2
 
+// longest is what a request may have, prompt and answer, in tokens. vLLM refuses a pool that could not hold it.
+func (s settings) longest() int { return min(maxTokens, (s.Blocks-1)*s.BlockTokens) }
+
 // flags are vllm serve's.
 func (s settings) flags() []string {
-	return []string{"--served-model-name", model, "--max-model-len", strconv.Itoa(maxTokens), "--enforce-eager",
+	return []string{"--served-model-name", model, "--max-model-len", strconv.Itoa(s.longest()), "--enforce-eager",
 		"--enable-prefix-caching", "--enable-prompt-tokens-details",
 		"--block-size", strconv.Itoa(s.BlockTokens),
 		"--kv-cache-memory-bytes", strconv.Itoa(s.Blocks * s.BlockTokens * kvBytes),

@@ -20,6 +20,7 @@ func completeFlags(cmd *cobra.Command) *cobra.Command {
 	offer("profile", completeProfiles)
 	offer("wasm", completeFiles("wasm"))
 	offer("config", completeFiles("json"))
+	offer("engine", completeFiles("json"))
 	return cmd
 }
 

@@ -19,6 +19,8 @@ func TestCompletion(t *testing.T) {
 		{"inspect|a.wasm|", ":4"},
 		{"demo|--wasm|", "wasm " + files},
 		{"replay|--wasm|", "wasm " + files},
+		{"replay|--engine|", "json " + files},
+		{"fit|--engine|", "json " + files},
 		{"replay|--gpu|", "H100 H200 GB200 :4"},
 	}
 	for _, tt := range tests {

@@ -34,6 +34,9 @@ func TestPagesNameFlagsThatAreThere(t *testing.T) {
 		joined := strings.ReplaceAll(string(page), "\\\n", "")
 		for _, m := range onPage.FindAllStringSubmatch(joined, -1) {
 			cmd, _, err := newRoot().Find(append([]string{m[1]}, strings.Fields(m[2])...))
+			if err == nil {
+				cmd.InitDefaultHelpFlag()
+			}
 			for _, flag := range long.FindAllStringSubmatch(m[2], -1) {
 				checked++
 				if err != nil || cmd.Flag(flag[1]) == nil {

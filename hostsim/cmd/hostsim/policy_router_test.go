@@ -32,7 +32,8 @@ func TestWasmAndPolicyDecideAlike(t *testing.T) {
 		{policy: "consistent_hash", workers: 1, failures: true},
 		{policy: "consistent_hash", workers: 2, joins: true, config: `{"consistent_hash":{"load_factor":0}}`},
 		{policy: "cache_aware", workers: 2, joins: true},
-		{policy: "cache_aware", workers: 1, failures: true, config: `{"body":{"max_bytes":1048576},"cache_aware":{"balance_abs_threshold":2}}`},
+		// Of 5,000 bytes less what stands before the prompt the longest known prefix is a share of .81, of 5,000 it would be .998.
+		{policy: "cache_aware", workers: 1, failures: true, config: `{"body":{"max_bytes":5000},"cache_aware":{"cache_threshold":0.85}}`},
 		{policy: "round_robin", workers: 1, failures: true},
 		{policy: "least_loaded", workers: 1, failures: true},
 	} {

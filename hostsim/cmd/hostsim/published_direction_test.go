@@ -94,4 +94,6 @@ func TestPublishedTiesRotate(t *testing.T) {
 	})
 	within(t, "requests max/min, the first of the tied (published: 10.6)", first, 4, 40)
 	within(t, "requests max/min, sticky_least_loaded (published, least recently chosen: 1.24)", rotating, 1, 1.6)
+	pageShows(t, "| 10.6 | %.1f |", first)
+	pageShows(t, "| 1.24 | %.2f |", rotating)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -83,8 +84,20 @@ func hitsByLookups(s *replay.SeedResult) float64 { return s.HitRate / s.QueriesP
 // within reports a figure that is outside of its bounds.
 func within(t *testing.T, what string, got, low, high float64) {
 	t.Helper()
+	t.Logf("%s: %.3f", what, got)
 	if !(got >= low && got <= high) {
 		t.Errorf("%s is %.3f, outside %.3f to %.3f", what, got, low, high)
 	}
-	t.Log(fmt.Sprintf("%s: %.3f", what, got))
+}
+
+// pageShows reports that docs/replay.md does not show a figure.
+func pageShows(t *testing.T, format string, args ...any) {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/replay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprintf(format, args...); !bytes.Contains(page, []byte(text)) {
+		t.Errorf("docs/replay.md lacks %q", text)
+	}
 }

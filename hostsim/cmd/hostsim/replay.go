@@ -28,7 +28,7 @@ type replayFlags struct {
 	replicas           int
 	concurrency, seeds int
 
-	gpu, model                     string
+	engineFile, gpu, model         string
 	tp, blockSize                  int
 	poolTokens                     int
 	maxBatchedTokens, maxSequences int
@@ -61,14 +61,19 @@ GPUs: ` + strings.Join(replica.GPUs(), ", ") + `. Models: ` + strings.Join(repli
 Events: "fail N at T [for T]", "join at T", "drain N at T", "undrain N at T", "remove N at T", "update at T pause T",
 "update every T pause T"; N counts replicas from 0.
 
-With --advise it finds the fewest replicas, and how many sessions at once, that meet a goal on every seed.`,
+With --advise it finds the fewest replicas, and how many sessions at once (or those of --concurrency), that meet a goal on
+every seed.`,
 		Example: `  hostsim replay --replicas 4
   hostsim replay --trace sessions.jsonl --policy sticky_least_loaded,per_request_round_robin --replicas 8 --html report.html
   hostsim replay --trace campaign --think none --replicas 28 --concurrency 112 --gpu GB200 --model nemotron-3-super
+  hostsim replay --replicas 4 --engine examples/engines/rtx4090-llama-3.1-8b.json
   hostsim replay --replicas 4 --event "fail 2 at 60s for 30s" --event "update every 5m pause 10s" --json - | jq .policies
   hostsim replay --advise --goal-t95 15m --max-replicas 32`,
 		Args: exactArgs(0, "flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if given := cmd.Flags().Changed; f.engineFile != "" && (given("gpu") || given("model") || given("tp")) {
+				return usagef("--engine says what a server is: leave out --gpu, --model and --tp")
+			}
 			return replayCommand(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -106,6 +111,7 @@ func (f *replayFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.gpu, "gpu", "H100", "what a server runs on: `GPU`")
 	flags.StringVar(&f.model, "model", "qwen3-32b", "what it serves: `MODEL`")
 	flags.IntVar(&f.tp, "tp", 2, "`N` GPUs a server")
+	flags.StringVar(&f.engineFile, "engine", "", "a `FILE` with the server, as hostsim fit writes it, in the place of --gpu, --model\nand --tp")
 	flags.IntVar(&f.blockSize, "block-size", 0, "`TOKENS` of a cache block; 0 is the model's own")
 	flags.IntVar(&f.poolTokens, "pool-tokens", 0, "`TOKENS` that a server's KV cache holds; 0 is what fits into its memory")
 	flags.IntVar(&f.maxBatchedTokens, "max-batched-tokens", 0, "`TOKENS` of one engine step; 0 is the server's own")
@@ -205,11 +211,35 @@ func (f *replayFlags) checkOutput(flag, path string) error {
 	return nil
 }
 
+// preset is the server that --engine or a preset describes.
+func (f *replayFlags) preset() (replica.EngineConfig, error) {
+	if f.engineFile == "" {
+		c, err := replica.Preset(f.gpu, f.model, f.tp)
+		if err != nil {
+			err = usageError{fmt.Errorf("--gpu, --model, --tp: %w", err)}
+		}
+		return c, err
+	}
+	c, err := readFrom(f.engineFile, replica.ReadEngine)
+	if err != nil {
+		err = fmt.Errorf("--engine: %w", err)
+	}
+	return c, err
+}
+
+// server names what preset returns, for a reader of the report.
+func (f *replayFlags) server() string {
+	if f.engineFile != "" {
+		return "as " + f.engineFile
+	}
+	return fmt.Sprintf("%s on %d %s", f.model, f.tp, f.gpu)
+}
+
 // engine is one model server.
 func (f *replayFlags) engine() (replica.EngineConfig, error) {
-	c, err := replica.Preset(f.gpu, f.model, f.tp)
+	c, err := f.preset()
 	if err != nil {
-		return c, usageError{fmt.Errorf("--gpu, --model, --tp: %w", err)}
+		return c, err
 	}
 	pool := c.Blocks * c.BlockTokens
 	if f.poolTokens > 0 {

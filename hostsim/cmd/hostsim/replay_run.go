@@ -219,7 +219,7 @@ func (r *replayRun) setup() []replay.Fact {
 	f, e := r.flags, r.engine
 	facts := []replay.Fact{
 		{Name: "trace", Value: fmt.Sprintf("%s: %s, %s", r.source.name, counted(r.source.sessions, "session"), counted(r.source.turns, "turn"))},
-		{Name: "fleet", Value: fmt.Sprintf("%s, each %s on %d %s", counted(f.replicas, "replica"), f.model, f.tp, f.gpu)},
+		{Name: "fleet", Value: fmt.Sprintf("%s, each %s", counted(f.replicas, "replica"), f.server())},
 		{Name: "engine", Value: fmt.Sprintf("pool %d tokens, block %d, step %d tokens, %d sequences", e.Blocks*e.BlockTokens, e.BlockTokens, e.MaxBatchedTokens, e.MaxSequences)},
 		{Name: "load", Value: r.load()},
 	}

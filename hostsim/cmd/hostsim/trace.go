@@ -21,6 +21,7 @@ func newTrace() *cobra.Command {
 
 Formats: ` + formatNames() + `. All have one JSON value a line; files may be compressed by gzip. docs/traces.md shows
 a row of each.`,
+		Example:               "  hostsim trace stats sessions.jsonl\n  hostsim trace generate --sessions 1000 -o sessions.jsonl.gz",
 		DisableFlagsInUseLine: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
