@@ -21,9 +21,11 @@ var (
 const replayPage = "docs/replay.md"
 
 var (
-	shownRun = regexp.MustCompile("(?s)```sh\nhostsim (replay [^`#]*?)\n```\n\n```text\n(.*?)```")
-	labelled = regexp.MustCompile(`(?m)^hostsim replay (.*?) +# (.+)$`)
-	tableOf  = regexp.MustCompile(`(?s)(<!-- (\w+): make replay UPDATE=-update-replay -->\n)(.*?)(<!-- end -->\n)`)
+	shownRun   = regexp.MustCompile("(?s)```sh\nhostsim (replay [^`#]*?)\n```\n\n```text\n(.*?)```")
+	labelled   = regexp.MustCompile(`(?m)^hostsim replay (.*?) +# (.+)$`)
+	tableOf    = regexp.MustCompile(`(?s)(<!-- (\w+): make replay UPDATE=-update-replay -->\n)(.*?)(<!-- end -->\n)`)
+	decisionsS = regexp.MustCompile(`(?m)^ .* decisions\npolicy.* /s\n(\S.*\n)+`)
+	lastColumn = regexp.MustCompile(`(?m) +\S+$`)
 )
 
 // The page shows what its commands print, or some lines of it. Without -replay only the first is run, by the policies in this process: what they
@@ -107,7 +109,7 @@ func checkRuns(t *testing.T, page string) {
 	}
 }
 
-// printed runs hostsim and returns what it prints. How fast this machine decided is for the page to leave out.
+// printed runs hostsim and returns what it prints, without how fast this machine decided.
 func printed(t *testing.T, args []string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -118,7 +120,7 @@ func printed(t *testing.T, args []string) string {
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatalf("hostsim %s: %v", strings.Join(args, " "), err)
 	}
-	return out.String()
+	return decisionsS.ReplaceAllStringFunc(out.String(), func(table string) string { return lastColumn.ReplaceAllString(table, "") })
 }
 
 // pageRun is a command of the page with a label: `hostsim replay ... # label`.
