@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replay"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/replay/report"
 )
 
 var (
@@ -131,8 +132,12 @@ type pageRun struct {
 
 func pageRuns(t *testing.T, page string) (runs []pageRun) {
 	for _, m := range labelled.FindAllStringSubmatch(strings.ReplaceAll(page, "\\\n", " "), -1) {
-		fmt.Println("hostsim replay", strings.Join(strings.Fields(m[1]), " "))
-		runs = append(runs, pageRun{m[2], replayed(t, m[1])})
+		fmt.Printf("\nhostsim replay %s\n\n", strings.Join(strings.Fields(m[1]), " "))
+		r := replayed(t, m[1])
+		if err := report.Table(os.Stdout, r); err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, pageRun{m[2], r})
 	}
 	return runs
 }
