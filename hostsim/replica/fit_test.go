@@ -69,6 +69,11 @@ func TestPlayLog(t *testing.T) {
 	if _, err := PlayLog(c, want); !errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), "request 0") {
 		t.Errorf("a pool of 32 tokens: %v", err)
 	}
+	for _, r := range []EngineRecord{{Prompt: math.MaxInt, Output: 1}, {Prompt: 1, Output: math.MaxInt}} {
+		if _, err := PlayLog(c, []EngineRecord{r}); !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "request 0") {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
 	if _, err := PlayLog(EngineConfig{}, want); !errors.Is(err, ErrConfig) {
 		t.Errorf("no engine: %v", err)
 	}
