@@ -79,29 +79,42 @@ func (w *countingWriter) Write(s trace.Session) error {
 	return err
 }
 
-// writeTrace makes the file, has it filled, and leaves none behind that is not whole.
+// writeTrace has a trace written to a file, or to standard output.
 func writeTrace(format trace.Format, o trace.Options, out string, stdout io.Writer, fill func(trace.Writer) error) error {
 	o.Format = format
-	var to io.Writer = stdout
-	var file *os.File
-	if out != "-" {
-		var err error
-		if file, err = os.Create(out); err != nil {
-			return err
-		}
-		to = file
-	}
-	err := fillTrace(o, strings.HasSuffix(out, ".gz"), to, fill)
-	if file != nil {
-		err = errors.Join(err, file.Close())
-		if err != nil {
-			os.Remove(out)
-		}
+	write := func(to io.Writer) error { return fillTrace(o, strings.HasSuffix(out, ".gz"), to, fill) }
+	var err error
+	if out == "-" {
+		err = write(stdout)
+	} else {
+		err = writeFile(out, write)
 	}
 	if err != nil && errors.Is(err, trace.ErrCannotHold) {
 		return errors.New(strings.TrimPrefix(err.Error(), "trace: "))
 	}
 	return err
+}
+
+// writeFile has a file written beside its place, where it goes when it is whole: what was there stays until then, and may be
+// what is read. A device or a pipe is written as it is.
+func writeFile(path string, write func(io.Writer) error) error {
+	at := path + ".part"
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		at = path
+	}
+	file, err := os.Create(at)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(file), file.Close())
+	switch {
+	case at == path:
+		return err
+	case err != nil:
+		os.Remove(at)
+		return err
+	}
+	return os.Rename(at, path)
 }
 
 func fillTrace(o trace.Options, compressed bool, to io.Writer, fill func(trace.Writer) error) error {
