@@ -11,9 +11,9 @@ import (
 // rooflineFree are the numbers that FitRoofline can choose.
 var rooflineFree = []string{"base", "mfu", "weight_read", "kv_read", "link"}
 
-// FitRoofline returns c, whose Step is a *Roofline, with another Roofline with which the engine's latencies are most like the
-// log's: least in the mean over the requests is the sum of the squares of the relative errors of TPOT and of E2E. Of the
-// requests counts says which are compared; nil compares all, and all are played.
+// FitRoofline returns c, whose Step is a *Roofline, with another Roofline with which the engine's latencies are most like
+// the log's: least in the mean over the requests is the sum of the squares of the relative errors of TPOT and of E2E. Of
+// the requests counts says which are compared; nil compares all, and all are played.
 //
 // Chosen are Base, MFU, WeightRead, KVRead and, with more than one GPU, GPU.Link, from those of c on: when the log does not
 // tell them apart, several sets of them are about as good, and where the search begins decides. Those that hold names

@@ -63,7 +63,8 @@ func totalWeight(strata []Stratum) int {
 	return total
 }
 
-// strataSkew bends the spread inside of a stratum towards its shorter end, so that the campaign's strata add up to its turns.
+// strataSkew bends the spread inside of a stratum towards its shorter end, so that the campaign's strata add up to its
+// turns.
 const strataSkew = 1.186
 
 // turnsAt returns the turns of the session at the share u of all, from 0 up to 1, in the order of their length.
