@@ -97,7 +97,8 @@ func (f Format) BlockTokens() int {
 type Options struct {
 	// Format of the trace. Empty: as the first line looks.
 	Format Format
-	// BlockTokens is the size of a block, in tokens, where the format names no blocks of its own. Zero means DefaultBlockTokens.
+	// BlockTokens is the size of a block, in tokens, where the format names no blocks of its own. Zero means
+	// DefaultBlockTokens.
 	BlockTokens int
 	// BytesPerToken is how many bytes of a conversation's JSON text count as a token. Zero means DefaultBytesPerToken.
 	BytesPerToken int

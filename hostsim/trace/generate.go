@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"time"
 )
 
 // ErrGenerate is wrapped by the error for options that cannot be meant.
@@ -40,8 +39,6 @@ type GenerateOptions struct {
 	GroupSize int
 	// BlockTokens is the size of a block. Default: DefaultBlockTokens.
 	BlockTokens int
-	// Sandbox puts a pause in front of each turn but the first: SandboxPause. Without it there are none.
-	Sandbox bool
 }
 
 // Of the published campaign: by how many tokens a prompt is longer than the one before, and how many a turn generates.
@@ -65,7 +62,7 @@ type Generator struct {
 
 // Generate returns a reader of synthetic sessions. Its error wraps ErrGenerate or ErrStrata.
 func Generate(o GenerateOptions) (*Generator, error) {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	if err := checkStrata(o.Strata); err != nil {
 		return nil, err
 	}
@@ -85,7 +82,8 @@ func Generate(o GenerateOptions) (*Generator, error) {
 	return &Generator{o: o}, nil
 }
 
-func (o GenerateOptions) withDefaults() GenerateOptions {
+// WithDefaults returns the options with the defaults in place of zeros.
+func (o GenerateOptions) WithDefaults() GenerateOptions {
 	if o.Strata == nil {
 		o.Strata = CampaignStrata()
 	}
@@ -158,7 +156,7 @@ func (g *Generator) turns(r *rand.Rand, first, n int) []Turn {
 		sum += grows[i]
 	}
 	turns := make([]Turn, n)
-	input, at := first, time.Duration(0)
+	input := first
 	median := float64(g.o.Output) / math.Exp(outputSigma*outputSigma/2)
 	for i := range turns {
 		t := &turns[i]
@@ -168,27 +166,9 @@ func (g *Generator) turns(r *rand.Rand, first, n int) []Turn {
 			grown := min(max(before.Output, int((last-float64(first))*grows[i]/sum)), g.o.MaxContext-input)
 			before.Output = min(before.Output, grown)
 			input += grown
-			if g.o.Sandbox {
-				t.Think = SandboxPause(r)
-				at += t.Think
-			}
 		}
-		t.Input, t.At = input, at
+		t.Input = input
 		t.Output = max(1, int(math.Round(median*math.Exp(outputSigma*r.NormFloat64()))))
 	}
 	return turns
-}
-
-// SandboxPause draws the time that tools and tests take between an answer and the next turn of an RL rollout: an
-// assumption, no measurement. 85% of the pauses are short (median 0.4 s), 13% are commands (8 s), 2% are test suites
-// (90 s); lognormal each, and none above 600 s.
-func SandboxPause(r *rand.Rand) time.Duration {
-	median, sigma := 0.4, 0.8
-	switch u := r.Float64(); {
-	case u >= 0.98:
-		median, sigma = 90, 1.0
-	case u >= 0.85:
-		median, sigma = 8, 1.0
-	}
-	return time.Duration(min(600, median*math.Exp(sigma*r.NormFloat64())) * float64(time.Second))
 }
