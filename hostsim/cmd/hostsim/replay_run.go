@@ -47,7 +47,11 @@ func newReplayRun(f *replayFlags, stderr io.Writer) (r *replayRun, err error) {
 	if r.config, err = readConfig(f.config); err != nil {
 		return nil, fmt.Errorf("--config: %w (a file, or JSON that begins with {)", err)
 	}
-	if slices.ContainsFunc(f.policies, func(name string) bool { return r.through(name) == throughWasm }) || f.advise {
+	played := f.policies
+	if f.advise {
+		played = played[:1]
+	}
+	if slices.ContainsFunc(played, func(name string) bool { return r.through(name) == throughWasm }) {
 		if r.wasm, err = readWasm(f.wasm); err != nil {
 			return nil, err
 		}
@@ -102,7 +106,7 @@ func (r *replayRun) campaign(name, through string, seed uint64) (c replay.Campai
 	if c.Overhead == 0 {
 		c.Overhead = -1
 	}
-	if c.ThinkCap == 0 {
+	if c.ThinkCap == 0 && c.Think == replay.ThinkRecorded {
 		c.Think = replay.ThinkNone
 	}
 	c.NewRouter, err = r.routers(name, through)
@@ -110,8 +114,8 @@ func (r *replayRun) campaign(name, through string, seed uint64) (c replay.Campai
 }
 
 // play runs campaigns, as many at once as there are processors, and returns their results in their order. The first error
-// ends all.
-func play(ctx context.Context, campaigns []replay.Campaign) ([]*replay.SeedResult, error) {
+// ends all; it says which policy, by the campaign's number, and seed it is about.
+func play(ctx context.Context, campaigns []replay.Campaign, policy func(i int) string) ([]*replay.SeedResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make([]*replay.SeedResult, len(campaigns))
@@ -125,7 +129,7 @@ func play(ctx context.Context, campaigns []replay.Campaign) ([]*replay.SeedResul
 				result, err := replay.Run(ctx, campaigns[i])
 				mu.Lock()
 				if results[i] = result; err != nil && first == nil {
-					first = err
+					first = fmt.Errorf("%s, seed %d: %w", policy(i), campaigns[i].Seed, err)
 					cancel()
 				}
 				mu.Unlock()
@@ -164,7 +168,7 @@ func (r *replayRun) compare(ctx context.Context, stdout io.Writer) error {
 			campaigns = append(campaigns, c)
 		}
 	}
-	results, err := play(ctx, campaigns)
+	results, err := play(ctx, campaigns, func(i int) string { return f.policies[i/f.seeds] })
 	bar.end()
 	if err != nil {
 		return err
