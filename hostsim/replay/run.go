@@ -279,7 +279,7 @@ func (r *run) comes(s *openSession) error {
 	q.Keys, r.ids = keys(q.Keys, r.ids, s.trace, s.turn, r.Engine.BlockTokens)
 	if err := to.engine.Submit(r.now, q); err != nil {
 		if !errors.Is(err, replica.ErrTooLong) {
-			return err
+			return fmt.Errorf("%w: session %q, turn %d: %w", ErrCampaign, s.trace.ID, s.turn, err)
 		}
 		r.gateways[s.gateway].requests[s.replica]--
 		r.result.Errors++
