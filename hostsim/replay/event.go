@@ -67,6 +67,8 @@ func (e *Event) Validate(replicas int) error {
 		return bad("it concerns no single replica, but %d is named", e.Replica)
 	case e.At < 0 || e.Every < 0 || e.For < 0:
 		return bad("a time is less than zero")
+	case max(e.At, e.Every, e.For) > maxClock:
+		return bad("a time of more than 70 years")
 	case e.Every > 0 && e.Kind != EventUpdate:
 		return bad("only update may come every so often")
 	case e.Every > 0 && e.Every < time.Millisecond:
@@ -77,7 +79,8 @@ func (e *Event) Validate(replicas int) error {
 	return nil
 }
 
-// ValidateSchedule checks all events of a schedule, for a fleet that begins with replicas.
+// ValidateSchedule checks all events of a schedule, for a fleet that begins with replicas, and that updates which repeat
+// let engines work: nothing would ever end otherwise.
 func ValidateSchedule(events []Event, replicas int) error {
 	for i := range events {
 		if events[i].Kind == EventJoin {
@@ -87,10 +90,18 @@ func ValidateSchedule(events []Event, replicas int) error {
 	if replicas > maxReplicas {
 		return fmt.Errorf("%w: %d replicas with those that join: at most %d", ErrEvent, replicas, maxReplicas)
 	}
+	paused := 0.0 // share of the time
 	for i := range events {
-		if err := events[i].Validate(replicas); err != nil {
+		e := &events[i]
+		if err := e.Validate(replicas); err != nil {
 			return err
 		}
+		if e.Every > 0 {
+			paused += float64(e.For) / float64(e.Every)
+		}
+	}
+	if paused >= 1 {
+		return fmt.Errorf("%w: %s: updates that repeat leave no time between them: pause for less than from one to the next", ErrEvent, EventUpdate)
 	}
 	return nil
 }

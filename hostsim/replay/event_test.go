@@ -87,3 +87,24 @@ func TestValidateSchedule(t *testing.T) {
 		}
 	}
 }
+
+// Updates that repeat must leave engines time to work: nothing would ever end otherwise. What happens once may take long.
+func TestUpdatesThatNeverEnd(t *testing.T) {
+	every := func(d, pause time.Duration) Event { return Event{Kind: EventUpdate, Every: d, For: pause} }
+	for _, c := range []struct {
+		events []Event
+		ok     bool
+	}{
+		{[]Event{every(time.Second, 999*time.Millisecond)}, true},
+		{[]Event{every(time.Second, 400*time.Millisecond), every(time.Minute, 30*time.Second)}, true},
+		{[]Event{{Kind: EventUpdate, For: time.Hour}}, true},
+		{[]Event{every(time.Second, time.Second)}, false},
+		{[]Event{every(time.Second, 700*time.Millisecond), every(time.Second, 700*time.Millisecond)}, false},
+		{[]Event{{Kind: EventFail, For: maxClock + 1}}, false},
+		{[]Event{{Kind: EventJoin, At: maxClock + 1}}, false},
+	} {
+		if err := ValidateSchedule(c.events, 2); errors.Is(err, ErrEvent) == c.ok {
+			t.Errorf("%v: %v", c.events, err)
+		}
+	}
+}

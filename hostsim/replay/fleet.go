@@ -126,6 +126,8 @@ func (c *Campaign) Validate() error {
 		return bad("TimeScale", c.TimeScale, "0 (1) to 1e6")
 	case c.Ramp < 0:
 		return bad("Ramp", c.Ramp, "0 or more")
+	case max(c.ThinkCap, c.Overhead, c.Jitter, c.Ramp) > maxClock:
+		return bad("the longest of ThinkCap, Overhead, Jitter and Ramp", max(c.ThinkCap, c.Overhead, c.Jitter, c.Ramp), "at most 70 years")
 	}
 	switch c.Deal {
 	case "", DealRoundRobin, DealRandom, DealSession:

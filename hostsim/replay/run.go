@@ -19,6 +19,7 @@ type run struct {
 	source   *source
 	held     group // read, but not yet admitted
 	atEnd    bool  // of the trace
+	awaited  bool  // an admission is on the agenda
 	servers  []*server
 	gateways []*gateway
 	// sessions are slots, free the slots that are free; open counts the others and places those taken under the cap.
@@ -26,7 +27,6 @@ type run struct {
 	free         []int
 	open, places int
 	paused       int // weight updates that are under way
-	chance       *rand.Rand
 	nextGateway  int
 	ids          []uint64 // scratch
 	shown        []uint64 // the blocks that a router is shown
@@ -35,11 +35,8 @@ type run struct {
 	measures     measures
 }
 
-// Streams of chance that belong to no session.
-const (
-	orderStream  = 0x6f72646572
-	chanceStream = 0x6368616e6365
-)
+// orderStream is the stream of chance that belongs to no session.
+const orderStream = 0x6f72646572
 
 // Run plays the campaign to its end and returns what it measured: the same for equal campaigns, DecisionsPerSecond apart,
 // if the routers are deterministic. Memory is bounded by the sessions that are open. Errors: ErrCampaign, ErrEvent,
@@ -48,7 +45,7 @@ func Run(ctx context.Context, c Campaign) (*SeedResult, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	r := &run{Campaign: c.withDefaults(), chance: rand.New(rand.NewPCG(c.Seed, chanceStream))}
+	r := &run{Campaign: c.withDefaults()}
 	r.result = SeedResult{Seed: c.Seed, Reasons: map[string]int{}}
 	err := r.setUp(ctx)
 	if err == nil {
@@ -109,6 +106,9 @@ func (r *run) play(ctx context.Context) error {
 			return fmt.Errorf("replay: %d sessions are open and nothing will happen any more", r.open)
 		}
 		e := r.agenda.heap[0]
+		if err := r.checkClock(e.at); err != nil {
+			return err
+		}
 		if e.at >= r.measures.nextSample {
 			r.sample(e.at)
 		}
@@ -134,6 +134,7 @@ func (r *run) happen(e entry) error {
 	case turnComes:
 		return r.comes(r.sessions[e.index])
 	case admission:
+		r.awaited = false
 		return r.admit()
 	case scheduled:
 		return r.strike(int(e.index))
@@ -163,7 +164,10 @@ func (r *run) admit() error {
 			return err
 		}
 		if at := r.due(&r.held[0][0], 0); r.OpenLoop && at > r.now {
-			r.agenda.add(at, admission, 0, 0)
+			if !r.awaited {
+				r.agenda.add(at, admission, 0, 0)
+				r.awaited = true
+			}
 			break
 		}
 		n := len(r.held)

@@ -65,7 +65,7 @@ func (c *Campaign) scale(d time.Duration) time.Duration {
 	if c.TimeScale == 1 {
 		return d
 	}
-	return time.Duration(float64(d) * c.TimeScale)
+	return time.Duration(min(float64(d)*c.TimeScale, 2*float64(maxClock)))
 }
 
 // answered is when t's answer was complete, from the start of the outermost parent, as far as it was recorded.

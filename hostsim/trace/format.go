@@ -134,6 +134,9 @@ func (o Options) check() error {
 	return o.Log.check()
 }
 
+// byteOrderMark is what some editors put before UTF-8.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // Open returns a reader of the trace in r, compressed by gzip or not, and its format: the one of o, or the one that the
 // first line that is not blank looks like. An empty trace of no given format is io.ErrUnexpectedEOF. The reader takes
 // one line at a time; what it holds beside that is said at each format.
@@ -148,6 +151,9 @@ func Open(r io.Reader, o Options) (Reader, Format, error) {
 			return nil, "", fmt.Errorf("trace: %w", err)
 		}
 		in = bufio.NewReaderSize(unzipped, 64<<10)
+	}
+	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = in.Discard(len(byteOrderMark)) // they are there
 	}
 	l := &lines{in: in}
 	if o.Format == "" {

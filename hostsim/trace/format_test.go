@@ -28,7 +28,8 @@ func TestOpenTellsTheFormat(t *testing.T) {
 		z := gzip.NewWriter(&zipped)
 		z.Write(text)
 		z.Close()
-		for name, in := range map[string]io.Reader{"plain": bytes.NewReader(text), "gzip": &zipped} {
+		for name, in := range map[string]io.Reader{"plain": bytes.NewReader(text), "gzip": &zipped,
+			"with a byte order mark": io.MultiReader(strings.NewReader("\xef\xbb\xbf"), bytes.NewReader(text))} {
 			r, got, err := Open(in, Options{})
 			if err != nil || got != tt.want {
 				t.Fatalf("%s, %s: format %q, %v", tt.path, name, got, err)

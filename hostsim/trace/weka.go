@@ -100,8 +100,8 @@ func (r *WEKAReader) parse(text []byte) ([]Session, error) {
 		return nil, errors.New("id: missing or empty")
 	case r.ids[row.ID] != 0:
 		return nil, fmt.Errorf("id: %q was on line %d already", row.ID, r.ids[row.ID])
-	case row.Tool < 0 || row.Sys < 0:
-		return nil, errors.New("tool, sys: negative")
+	case row.Tool < 0 || row.Sys < 0 || row.Tool > maxTokens || row.Sys > maxTokens:
+		return nil, fmt.Errorf("tool, sys: %d and %d tokens: negative, or above %d", row.Tool, row.Sys, maxTokens)
 	case len(row.Requests) == 0:
 		return nil, fmt.Errorf("%s: no requests", row.key)
 	}

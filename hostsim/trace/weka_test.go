@@ -168,6 +168,7 @@ func TestBadLines(t *testing.T) {
 		{"no id", `{"tool":0,"sys":0,"r":[[0,64,1,0,1,[0,1]]]}`, "id: missing"},
 		{"id again", `{"id":"first","tool":0,"sys":0,"r":[[0,64,1,0,1,[0,1]]]}`, "line 1 already"},
 		{"no requests", `{"id":"x","tool":0,"sys":0,"r":[]}`, "no requests"},
+		{"huge tool", `{"id":"x","tool":9223372036854775807,"sys":9223372036854775807,"r":[[0,64,1,0,1,[0,1]]]}`, "above"},
 		{"negative tool", `{"id":"x","tool":-1,"sys":0,"r":[[0,64,1,0,1,[0,1]]]}`, "negative"},
 		{"short request", `{"id":"x","tool":0,"sys":0,"r":[[0,64,1,0,1]]}`, "r[0]: 5 fields"},
 		{"null input", `{"id":"x","tool":0,"sys":0,"r":[[0,null,1,0,1,[0,1]]]}`, "field 1: null"},

@@ -125,7 +125,7 @@ func writeEngine(path string, c replica.EngineConfig, about string) error {
 	if err := replica.WriteEngine(&text, c, about); err != nil {
 		return err
 	}
-	return os.WriteFile(path, text.Bytes(), 0o644)
+	return writeWhole(path, writeAll(text.Bytes()))
 }
 
 // comparison is one figure as measured and as modelled.

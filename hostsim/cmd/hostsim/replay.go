@@ -136,6 +136,9 @@ func (f *replayFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.maxReplicas, "max-replicas", 64, "advise: try `N` replicas at most")
 }
 
+// longestPause is a year.
+const longestPause = 365 * 24 * time.Hour
+
 // check finds what cannot be meant, before anything is read.
 func (f *replayFlags) check() error {
 	for _, n := range []struct {
@@ -162,8 +165,8 @@ func (f *replayFlags) check() error {
 		}
 	}
 	switch {
-	case f.overhead < 0 || f.thinkCap < 0:
-		return usagef("--overhead %v, --think-cap %v: neither may be below 0", f.overhead, f.thinkCap)
+	case f.overhead < 0 || f.thinkCap < 0 || max(f.overhead, f.thinkCap) > longestPause:
+		return usagef("--overhead %v, --think-cap %v: both are outside 0 to %v, or one is", f.overhead, f.thinkCap, longestPause)
 	case !(f.timeScale > 0 && f.timeScale <= 1e6):
 		return usagef("--time-scale %v is outside 0 to 1000000; to have no pauses, give --think none", f.timeScale)
 	}
@@ -172,6 +175,9 @@ func (f *replayFlags) check() error {
 	}
 	if err := f.checkPolicies(); err != nil {
 		return err
+	}
+	if f.json != "" && f.html != "" && filepath.Clean(f.json) == filepath.Clean(f.html) {
+		return usagef("--json and --html both name %s: name two files", f.json)
 	}
 	return errors.Join(f.checkOutput("json", f.json), f.checkOutput("html", f.html), f.checkAdvice())
 }
@@ -295,16 +301,13 @@ func replayCommand(ctx context.Context, f *replayFlags, stdout, stderr io.Writer
 	if err := f.check(); err != nil {
 		return err
 	}
-	r, err := newReplayRun(f, stderr)
-	if err != nil {
-		return err
-	}
-	if f.advise {
+	r, err := newReplayRun(ctx, f, stderr)
+	if err == nil && f.advise {
 		err = r.advise(ctx, stdout)
-	} else {
+	} else if err == nil {
 		err = r.compare(ctx, stdout)
 	}
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return errors.New("replay: interrupted, nothing was written")
 	}
 	return err

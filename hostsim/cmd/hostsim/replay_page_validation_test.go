@@ -87,21 +87,24 @@ func compared(what func(*replay.SeedResult) float64, as, bs []replay.SeedResult)
 func validationTable(runs []pageRun) string {
 	var b strings.Builder
 	b.WriteString("| what | source | published | ours | run |\n|---|---|---|---|---|\n")
-	of := func(run, policy string) []replay.SeedResult {
-		for _, r := range runs {
-			if r.label != run {
-				continue
-			}
-			for _, p := range r.result.Policies {
-				if p.Policy == policy {
-					return p.Seeds
-				}
-			}
-		}
-		return nil
-	}
+	of := func(run, policy string) []replay.SeedResult { return seedsOf(runs, run, policy) }
 	for _, v := range validations {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", v.what, v.source, v.published, v.ours(v.run, of), v.run)
 	}
 	return b.String()
+}
+
+// seedsOf finds the runs of a policy under the label of a command.
+func seedsOf(runs []pageRun, label, policy string) []replay.SeedResult {
+	for _, r := range runs {
+		if r.label != label {
+			continue
+		}
+		for _, p := range r.result.Policies {
+			if p.Policy == policy {
+				return p.Seeds
+			}
+		}
+	}
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -36,8 +35,8 @@ const (
 	throughBaseline = "baseline"
 )
 
-func newReplayRun(f *replayFlags, stderr io.Writer) (r *replayRun, err error) {
-	r = &replayRun{flags: f, source: f.source(), stderr: stderr}
+func newReplayRun(ctx context.Context, f *replayFlags, stderr io.Writer) (r *replayRun, err error) {
+	r = &replayRun{flags: f, source: f.source(ctx), stderr: stderr}
 	if r.engine, err = f.engine(); err != nil {
 		return nil, err
 	}
@@ -47,7 +46,7 @@ func newReplayRun(f *replayFlags, stderr io.Writer) (r *replayRun, err error) {
 	if r.config, err = readConfig(f.config); err != nil {
 		return nil, fmt.Errorf("--config: %w (a file, or JSON that begins with {)", err)
 	}
-	if slices.ContainsFunc(f.policies, func(name string) bool { return r.through(name) == throughWasm }) || f.advise {
+	if slices.ContainsFunc(f.policies, func(name string) bool { return r.through(name) == throughWasm }) {
 		if r.wasm, err = readWasm(f.wasm); err != nil {
 			return nil, err
 		}
@@ -183,7 +182,7 @@ func (r *replayRun) report(result *replay.Result, stdout io.Writer) error {
 		if err := report.HTML(&page, result); err != nil {
 			return err
 		}
-		if err := os.WriteFile(f.html, page.Bytes(), 0o644); err != nil {
+		if err := writeWhole(f.html, writeAll(page.Bytes())); err != nil {
 			return fmt.Errorf("--html: %w", err)
 		}
 	}
@@ -208,7 +207,7 @@ func (f *replayFlags) writeJSON(v any, stdout io.Writer) error {
 	text = append(text, '\n')
 	if f.json == "-" {
 		_, err = stdout.Write(text)
-	} else if err = os.WriteFile(f.json, text, 0o644); err != nil {
+	} else if err = writeWhole(f.json, writeAll(text)); err != nil {
 		err = fmt.Errorf("--json: %w", err)
 	}
 	return err
@@ -256,5 +255,9 @@ func (r *replayRun) load() string {
 	case f.think == string(replay.ThinkNone) || f.thinkCap == 0:
 		return open + ", no pauses"
 	}
-	return fmt.Sprintf("%s, recorded pauses of at most %v x %v", open, f.thinkCap, f.timeScale)
+	pauses := fmt.Sprintf("%s, recorded pauses of at most %s", open, strings.Replace(f.thinkCap.String(), "m0s", "m", 1))
+	if f.timeScale != 1 {
+		pauses += fmt.Sprintf(" x %v", f.timeScale)
+	}
+	return pauses
 }

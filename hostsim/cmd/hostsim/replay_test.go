@@ -135,6 +135,10 @@ func TestReplayRefuses(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	binary := filepath.Join(dir, "binary")
+	if err := os.WriteFile(binary, []byte{1, 2, 3}, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		code int
@@ -161,13 +165,18 @@ func TestReplayRefuses(t *testing.T) {
 		{[]string{"--json", filepath.Join(dir, "no", "x.json")}, exitUsage, "there is no folder"},
 		{[]string{"--html", dir}, exitUsage, "is a folder"},
 		{[]string{"--html", "-"}, exitUsage, "name a file"},
+		{[]string{"--html", filepath.Join(dir, "x"), "--json", dir + "/./x"}, exitUsage, "name two files"},
+		{[]string{"--overhead", "1000000h"}, exitUsage, "outside 0 to 8760h"},
+		{[]string{"--event", "update every 1s pause 1s"}, exitUsage, "no time between them"},
+		{[]string{"--trace", os.DevNull}, exitFailed, "no plain file"},
+		{[]string{"--trace", binary}, exitFailed, "groups by --format"},
 		{[]string{"--goal-t95", "1m"}, exitUsage, "give that, too"},
 		{[]string{"--advise"}, exitUsage, "needs a goal"},
 		{[]string{"--advise", "--goal-hit", "2"}, exitUsage, "outside 0 to 1"},
 		{[]string{"--advise", "--goal-hit", ".5", "--event", "join at 1s"}, exitUsage, "leave out --event"},
 		{[]string{"extra"}, exitUsage, "flags only"},
 		{[]string{"--trace", filepath.Join(dir, "none")}, exitFailed, "or leave it out for the built-in trace"},
-		{[]string{"--trace", bad}, exitFailed, "bad.jsonl"},
+		{[]string{"--trace", bad}, exitFailed, "bad.jsonl: trace: bad line 1: r: no requests (hostsim trace convert leaves"},
 		{[]string{"--trace", empty}, exitFailed, "empty.jsonl"},
 		{[]string{"--trace", bad, "--format", "csv"}, exitUsage, "choose one of weka, "},
 		{[]string{"--wasm", filepath.Join(dir, "pinwheel.wasm")}, exitFailed, "make wasm"},

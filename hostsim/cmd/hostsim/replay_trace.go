@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ type replaySource struct {
 	name string
 	open func() (trace.Reader, io.Closer, error)
 	most int // sessions, 0 for all
+	ctx  context.Context
 
 	// sessions, turns and ideal are known after measure.
 	sessions, turns int
@@ -23,8 +25,8 @@ type replaySource struct {
 }
 
 // source finds the trace.
-func (f *replayFlags) source() *replaySource {
-	s := &replaySource{name: f.trace, most: f.sessions}
+func (f *replayFlags) source(ctx context.Context) *replaySource {
+	s := &replaySource{ctx: ctx, name: f.trace, most: f.sessions}
 	switch f.trace {
 	case "":
 		s.name = trace.BundledName
@@ -49,9 +51,15 @@ func (f *replayFlags) openTrace() (trace.Reader, io.Closer, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--trace: %w", err)
 	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, nil, errors.Join(fmt.Errorf("--trace %s is no plain file, and is read more than once: write it to one", f.trace), file.Close())
+	}
 	reader, _, err := trace.Open(file, trace.Options{Format: trace.Format(f.format)})
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("--trace %s: %w; --format names it", f.trace, err), file.Close())
+		if err = fmt.Errorf("--trace %s: %w", f.trace, err); errors.Is(err, trace.ErrFormat) {
+			err = fmt.Errorf("%w by --format", err)
+		}
+		return nil, nil, errors.Join(err, file.Close())
 	}
 	return reader, file, nil
 }
@@ -77,7 +85,7 @@ func (s *replaySource) read(seed uint64) (trace.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &seededReader{from: reader, closer: closer, name: s.name, most: s.most}
+	r := &seededReader{ctx: s.ctx, from: reader, closer: closer, name: s.name, most: s.most}
 	if seed != 0 {
 		r.suffix = "@" + strconv.FormatUint(seed, 10)
 	}
@@ -87,6 +95,7 @@ func (s *replaySource) read(seed uint64) (trace.Reader, error) {
 // seededReader has sessions of other names for each seed: what is chosen by hash would be the same for all seeds otherwise,
 // and so be one draw that looks like several. It ends a trace after a number of sessions and closes its file.
 type seededReader struct {
+	ctx             context.Context
 	from            trace.Reader
 	closer          io.Closer
 	name, suffix    string
@@ -95,6 +104,9 @@ type seededReader struct {
 }
 
 func (r *seededReader) Next() (trace.Session, error) {
+	if err := r.ctx.Err(); err != nil {
+		return trace.Session{}, r.end(err)
+	}
 	if r.most > 0 && r.sessions == r.most {
 		return trace.Session{}, r.end(io.EOF)
 	}
@@ -102,6 +114,8 @@ func (r *seededReader) Next() (trace.Session, error) {
 	switch {
 	case errors.Is(err, io.EOF):
 		return s, r.end(err)
+	case errors.Is(err, trace.ErrBadLine):
+		return s, r.end(fmt.Errorf("%s: %w (hostsim trace convert leaves bad lines out)", r.name, err))
 	case err != nil:
 		return s, r.end(fmt.Errorf("%s: %w", r.name, err))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -86,8 +87,8 @@ func (f *traceFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&o.Log.API, "log-api-time", assumed.API, "decision log: `TIME` assumed for an answer")
 }
 
-// open opens a trace; - is standard input. Its errors name the file.
-func (f *traceFlags) open(path string, stdin io.Reader, stderr io.Writer) (*traceFile, error) {
+// open opens a trace; - is standard input. Its errors name the file; reading ends with ctx.
+func (f *traceFlags) open(ctx context.Context, path string, stdin io.Reader, stderr io.Writer) (*traceFile, error) {
 	var err error
 	if f.options.Format, err = formatFlag("format", f.format); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (f *traceFlags) open(path string, stdin io.Reader, stderr io.Writer) (*trac
 		}
 		in = newByteProgress(t.file, path, stderr)
 	}
-	if t.Reader, t.format, err = trace.Open(in, f.options); err != nil {
+	if t.Reader, t.format, err = trace.Open(interruptible(ctx, in), f.options); err != nil {
 		t.close()
 		if errors.Is(err, trace.ErrOptions) {
 			return nil, usageError{err}

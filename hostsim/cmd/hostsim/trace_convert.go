@@ -2,10 +2,10 @@ package main
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +29,7 @@ the conversion with its name and the reason. Bad lines are passed over, and name
 		Args:              exactArgs(1, "one trace"),
 		ValidArgsFunction: completeOneFile("jsonl", "gz"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return traceConvert(&f, args[0], to, out, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return traceConvert(cmd.Context(), &f, args[0], to, out, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.add(cmd)
@@ -38,7 +38,7 @@ the conversion with its name and the reason. Bad lines are passed over, and name
 	return cmd
 }
 
-func traceConvert(f *traceFlags, path, to, out string, stdin io.Reader, stdout, stderr io.Writer) error {
+func traceConvert(ctx context.Context, f *traceFlags, path, to, out string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if to == "" {
 		return usagef("give --to, the format to write: one of %s", formatNames())
 	}
@@ -47,7 +47,7 @@ func traceConvert(f *traceFlags, path, to, out string, stdin io.Reader, stdout, 
 		return err
 	}
 	f.options.BlockTokens = format.BlockTokens()
-	t, err := f.open(path, stdin, stderr)
+	t, err := f.open(ctx, path, stdin, stderr)
 	if err != nil {
 		return err
 	}
@@ -87,34 +87,12 @@ func writeTrace(format trace.Format, o trace.Options, out string, stdout io.Writ
 	if out == "-" {
 		err = write(stdout)
 	} else {
-		err = writeFile(out, write)
+		err = writeWhole(out, write)
 	}
-	if err != nil && errors.Is(err, trace.ErrCannotHold) {
+	if errors.Is(err, trace.ErrCannotHold) {
 		return errors.New(strings.TrimPrefix(err.Error(), "trace: "))
 	}
 	return err
-}
-
-// writeFile has a file written beside its place, where it goes when it is whole: what was there stays until then, and may be
-// what is read. A device or a pipe is written as it is.
-func writeFile(path string, write func(io.Writer) error) error {
-	at := path + ".part"
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		at = path
-	}
-	file, err := os.Create(at)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(file), file.Close())
-	switch {
-	case at == path:
-		return err
-	case err != nil:
-		os.Remove(at)
-		return err
-	}
-	return os.Rename(at, path)
 }
 
 func fillTrace(o trace.Options, compressed bool, to io.Writer, fill func(trace.Writer) error) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ Without flags they are a published campaign of RL rollouts: 610 sessions, 19,582
   hostsim trace generate --strata 1-4:3,5-20:1 --group-size 8 --first-prompt 500 --first-prompt-max 2000 --per-turn 600 | hostsim trace stats -`,
 		Args: exactArgs(0, "flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return traceGenerate(&f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return traceGenerate(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags, o, campaign := cmd.Flags(), &f.options, trace.GenerateOptions{}.WithDefaults()
@@ -54,7 +55,7 @@ Without flags they are a published campaign of RL rollouts: 610 sessions, 19,582
 	return cmd
 }
 
-func traceGenerate(f *generateFlags, stdout, stderr io.Writer) error {
+func traceGenerate(ctx context.Context, f *generateFlags, stdout, stderr io.Writer) error {
 	format, err := formatFlag("to", f.to)
 	if err != nil {
 		return err
@@ -70,10 +71,7 @@ func traceGenerate(f *generateFlags, stdout, stderr io.Writer) error {
 		return usageError{err}
 	}
 	err = writeTrace(format, trace.Options{}, f.out, stdout, func(w trace.Writer) error {
-		if !terminal(stderr) || g.Sessions() < 10_000 {
-			return trace.Copy(w, g, nil)
-		}
-		return trace.Copy(w, &generateProgress{g, 0, stderr}, nil)
+		return trace.Copy(w, &generateProgress{g, ctx, 0, stderr, terminal(stderr) && g.Sessions() >= 10_000}, nil)
 	})
 	if err == nil && f.out != "-" {
 		fmt.Fprintf(stderr, "%s: %s as %s\n", f.out, counted(g.Sessions(), "session"), format)
@@ -81,15 +79,23 @@ func traceGenerate(f *generateFlags, stdout, stderr io.Writer) error {
 	return err
 }
 
-// generateProgress shows on a terminal how many sessions have been made.
+// generateProgress ends with ctx, and shows how many sessions have been made.
 type generateProgress struct {
 	*trace.Generator
-	done int
-	out  io.Writer
+	ctx   context.Context
+	done  int
+	out   io.Writer
+	shown bool
 }
 
 func (p *generateProgress) Next() (trace.Session, error) {
+	if p.ctx.Err() != nil {
+		return trace.Session{}, errInterrupted
+	}
 	s, err := p.Generator.Next()
+	if !p.shown {
+		return s, err
+	}
 	if every := max(1, p.Sessions()/100); err == nil {
 		if p.done++; p.done%every == 0 {
 			fmt.Fprintf(p.out, "\r%3d%% of %d sessions", 100*p.done/p.Sessions(), p.Sessions())

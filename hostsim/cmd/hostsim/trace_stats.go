@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ Bad lines are passed over: the first 10 are named on standard error, and the tab
 		},
 		ValidArgsFunction: completeFiles("jsonl", "gz"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return traceStats(&f, args, blockSize, asJSON, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return traceStats(cmd.Context(), &f, args, blockSize, asJSON, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.add(cmd)
@@ -56,14 +57,14 @@ type traceCounts struct {
 	trace.Stats
 }
 
-func traceStats(f *traceFlags, paths []string, blockSize int, asJSON bool, stdin io.Reader, stdout, stderr io.Writer) error {
+func traceStats(ctx context.Context, f *traceFlags, paths []string, blockSize int, asJSON bool, stdin io.Reader, stdout, stderr io.Writer) error {
 	if blockSize < 0 {
 		return usagef("--block-size: %d is no number of tokens", blockSize)
 	}
 	var all []traceCounts
 	var failed []error
 	for _, path := range paths {
-		counts, err := countTrace(f, path, blockSize, stdin, stderr)
+		counts, err := countTrace(ctx, f, path, blockSize, stdin, stderr)
 		if counts == nil {
 			return err
 		}
@@ -83,8 +84,8 @@ func traceStats(f *traceFlags, paths []string, blockSize int, asJSON bool, stdin
 }
 
 // countTrace counts one file. Counts together with an error are to be shown all the same.
-func countTrace(f *traceFlags, path string, blockSize int, stdin io.Reader, stderr io.Writer) (*traceCounts, error) {
-	t, err := f.open(path, stdin, stderr)
+func countTrace(ctx context.Context, f *traceFlags, path string, blockSize int, stdin io.Reader, stderr io.Writer) (*traceCounts, error) {
+	t, err := f.open(ctx, path, stdin, stderr)
 	if err != nil {
 		return nil, err
 	}
