@@ -49,10 +49,16 @@ const pageFindings = `(() => {
 	return JSON.stringify(found)
 })()`
 
-// reportPages has the report's own tests write their pages, and returns their folder.
+// reportPages has the report's own tests write their pages, and hostsim one of the trace that is built in, and returns their
+// folder.
 func reportPages(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
+	hostsim := exec.CommandContext(t.Context(), "dist/hostsim", "replay", "--seeds", "3", "--html", filepath.Join(folder, "hostsim.html"))
+	hostsim.Dir = root
+	if out, err := hostsim.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run", "^TestHTML$", "./hostsim/replay/report", "-args", "-pages", folder)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -172,14 +178,20 @@ func keep(t *testing.T, tab *Tab, name string) {
 	}
 }
 
-// With -update: the picture for the documentation, without the long table. Without: that there is one.
+// With -update: the picture for the documentation, the top of the page of hostsim with six of its nine comparisons. Without:
+// that there is one.
 func TestReplayPicture(t *testing.T) {
 	const file = root + "docs/replay.png"
 	if *update {
 		folder := reportPages(t)
 		tab := openTab(t)
-		do(t, tab, chromedp.EmulateViewport(1280, 1570), media("screen", "light"), chromedp.Navigate("file://"+folder+"/recorded.html"))
-		evaluate[bool](t, tab, `document.getElementById("figures").closest("section").hidden = true`)
+		do(t, tab, chromedp.EmulateViewport(1100, 900), media("screen", "light"), chromedp.Navigate("file://"+folder+"/hostsim.html"))
+		height := evaluate[int](t, tab, `(() => {
+			for (const f of document.querySelectorAll(".three figure"))
+				if (/^(TTFT p50|TPOT p50|requests)/.test(f.innerText)) f.remove()
+			return Math.ceil(document.getElementById("load").closest("section").getBoundingClientRect().bottom) + 14
+		})()`)
+		do(t, tab, chromedp.EmulateViewport(1100, int64(height)))
 		shot, err := chromedp.Run(tab.Context, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)

@@ -33,6 +33,17 @@ type gateway struct {
 	spent     time.Duration
 }
 
+// timed adds the machine's time of a call of the router to spent. The router's own timers run before: they are no decisions.
+func (g *gateway) timed(now time.Duration, call func() error) error {
+	if r, ok := g.router.(interface{ Advance(time.Duration) }); ok {
+		r.Advance(now)
+	}
+	began := time.Now()
+	err := call()
+	g.spent += time.Since(began)
+	return err
+}
+
 // balance returns a live replica, or -1. Replicas that drain come last.
 func (g *gateway) balance(how Balancer, servers []*server) int {
 	for _, draining := range [...]bool{false, true} {
@@ -95,9 +106,11 @@ func (r *run) ask(g *gateway, s *openSession) error {
 	r.shown = trace.AppendBlocks(r.shown[:0], t.Blocks)
 	r.turn = Turn{Session: s.trace.ID, Client: s.client, First: s.turn == 0, Prompt: t.Input, BlockTokens: s.trace.BlockTokens,
 		Blocks: r.shown}
-	began := time.Now()
-	d, err := g.router.Turn(r.now, &r.turn)
-	g.spent += time.Since(began)
+	var d Decision
+	err := g.timed(r.now, func() (err error) {
+		d, err = g.router.Turn(r.now, &r.turn)
+		return err
+	})
 	g.decisions++
 	if err != nil {
 		return fmt.Errorf("replay: router of gateway %d: session %q, turn %d: %w", s.gateway, s.trace.ID, s.turn, err)
@@ -116,9 +129,7 @@ func (r *run) tell(s *openSession, status int) error {
 		return nil
 	}
 	g := r.gateways[s.gateway]
-	began := time.Now()
-	err := g.router.Done(r.now, s.decision, status)
-	g.spent += time.Since(began)
+	err := g.timed(r.now, func() error { return g.router.Done(r.now, s.decision, status) })
 	s.decided, s.decision = false, Decision{}
 	if err != nil {
 		return fmt.Errorf("replay: router of gateway %d: end of turn %d of session %q: %w", s.gateway, s.turn, s.trace.ID, err)

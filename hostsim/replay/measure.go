@@ -56,6 +56,7 @@ func (m *measures) session(lasted, now time.Duration, s *openSession) {
 // finish turns what was gathered into the result.
 func (r *run) finish() {
 	m, res := &r.measures, &r.result
+	res.Samples, res.Slowest = []Sample{}, []SessionSpan{} // lists in JSON, even of nothing
 	if n := len(m.ends); n > 0 {
 		slices.Sort(m.ends)
 		res.Wall = m.ends[n-1].Seconds()
@@ -71,7 +72,7 @@ func (r *run) finish() {
 	res.E2EP50, res.E2EP99 = at(res.Latency.E2E, 50), at(res.Latency.E2E, 99)
 	res.QueueP50, res.QueueP99 = at(res.Latency.Queue, 50), at(res.Latency.Queue, 99)
 	r.finishReplicas()
-	res.Samples = m.result()
+	res.Samples = append(res.Samples, m.result()...)
 	for i := range m.last {
 		res.Slowest = append(res.Slowest, m.last[(m.next+len(m.last)-1-i)%len(m.last)])
 	}

@@ -50,7 +50,9 @@ func (s *openSession) reuse(t *trace.Session, f *openFamily, seed uint64) {
 	s.trace, s.family, s.turn, s.last = t, f, 0, -1
 	s.pcg.Seed(seed, h.Sum64())
 	clear(s.seen)
-	s.spans = s.spans[:0]
+	if s.spans = s.spans[:0]; s.spans == nil {
+		s.spans = []TurnSpan{} // a list in JSON, even where no turn is served
+	}
 	s.resetTurn()
 }
 

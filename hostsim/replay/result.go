@@ -42,14 +42,15 @@ type SeedResult struct {
 	RequestsMaxMean float64 `json:"requests_max_mean"`
 	BusyMaxMin      float64 `json:"busy_max_min"`
 	BusyMaxMean     float64 `json:"busy_max_mean"`
-	TTFTP50         float64 `json:"ttft_p50_s"`
-	TTFTP99         float64 `json:"ttft_p99_s"`
-	TPOTP50         float64 `json:"tpot_p50_s"`
-	TPOTP99         float64 `json:"tpot_p99_s"`
-	E2EP50          float64 `json:"e2e_p50_s"`
-	E2EP99          float64 `json:"e2e_p99_s"`
-	QueueP50        float64 `json:"queue_p50_s"`
-	QueueP99        float64 `json:"queue_p99_s"`
+	// Latencies of the turns that were served, as in Percentiles.
+	TTFTP50  float64 `json:"ttft_p50_s"`
+	TTFTP99  float64 `json:"ttft_p99_s"`
+	TPOTP50  float64 `json:"tpot_p50_s"`
+	TPOTP99  float64 `json:"tpot_p99_s"`
+	E2EP50   float64 `json:"e2e_p50_s"`
+	E2EP99   float64 `json:"e2e_p99_s"`
+	QueueP50 float64 `json:"queue_p50_s"`
+	QueueP99 float64 `json:"queue_p99_s"`
 	// SessionMean is a session's mean time from its first turn to its end.
 	SessionMean float64 `json:"session_mean_s"`
 	Sessions    int     `json:"sessions"`
@@ -71,19 +72,19 @@ type SeedResult struct {
 	Samples []Sample `json:"samples"`
 	// Latency holds the 0th, 1st, .. 100th percentile of each latency.
 	Latency Percentiles `json:"latency"`
-	// Slowest are the sessions that ended last, at most 24, the last first.
+	// Slowest are the sessions that ended last, at most 24, the last first. A session's turns are those that were served.
 	Slowest []SessionSpan `json:"slowest"`
 }
 
 // ReplicaResult is what one replica did.
 type ReplicaResult struct {
 	Address      string  `json:"address"`
-	Sessions     int     `json:"sessions"` // that sent it a turn
-	Requests     int64   `json:"requests"`
-	PromptTokens int64   `json:"prompt_tokens"`
+	Sessions     int     `json:"sessions"`      // that it served a turn
+	Requests     int64   `json:"requests"`      // that its engine had, those among them that it lost in a crash
+	PromptTokens int64   `json:"prompt_tokens"` // of turns that it served, as are CachedTokens
 	CachedTokens int64   `json:"cached_tokens"`
 	Preemptions  int64   `json:"preemptions"`
-	Busy         float64 `json:"busy_s"`
+	Busy         float64 `json:"busy_s"` // time of its steps; one that a crash ends counts as a whole
 }
 
 // Sample is the fleet at one time.
@@ -100,7 +101,9 @@ type Sample struct {
 	KVUse    []float64 `json:"kv_use"`
 }
 
-// Percentiles are 101 values each, in seconds, or empty where nothing was measured.
+// Percentiles are 101 values each, in seconds, or empty where nothing was measured. Queue, TTFT and E2E run from the first
+// sending of a turn to its admission, its first token and its last one: Campaign.Overhead and what was sent again are in
+// them. TPOT is the time from the first token to the last by the tokens after the first, of turns with two tokens or more.
 type Percentiles struct {
 	TTFT  []float64 `json:"ttft_s"`
 	TPOT  []float64 `json:"tpot_s"`

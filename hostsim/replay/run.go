@@ -19,6 +19,7 @@ type run struct {
 	source   *source
 	held     group // read, but not yet admitted
 	atEnd    bool  // of the trace
+	awaited  bool  // an admission is on the agenda
 	servers  []*server
 	gateways []*gateway
 	// sessions are slots, free the slots that are free; open counts the others and places those taken under the cap.
@@ -26,7 +27,6 @@ type run struct {
 	free         []int
 	open, places int
 	paused       int // weight updates that are under way
-	chance       *rand.Rand
 	nextGateway  int
 	ids          []uint64 // scratch
 	shown        []uint64 // the blocks that a router is shown
@@ -35,11 +35,8 @@ type run struct {
 	measures     measures
 }
 
-// Streams of chance that belong to no session.
-const (
-	orderStream  = 0x6f72646572
-	chanceStream = 0x6368616e6365
-)
+// orderStream is the stream of chance that belongs to no session.
+const orderStream = 0x6f72646572
 
 // Run plays the campaign to its end and returns what it measured: the same for equal campaigns, DecisionsPerSecond apart,
 // if the routers are deterministic. Memory is bounded by the sessions that are open. Errors: ErrCampaign, ErrEvent,
@@ -48,13 +45,13 @@ func Run(ctx context.Context, c Campaign) (*SeedResult, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	r := &run{Campaign: c.withDefaults(), chance: rand.New(rand.NewPCG(c.Seed, chanceStream))}
+	r := &run{Campaign: c.withDefaults()}
 	r.result = SeedResult{Seed: c.Seed, Reasons: map[string]int{}}
-	defer r.close()
-	if err := r.setUp(ctx); err != nil {
-		return nil, err
+	err := r.setUp(ctx)
+	if err == nil {
+		err = r.play(ctx)
 	}
-	if err := r.play(ctx); err != nil {
+	if err = r.close(err); err != nil {
 		return nil, err
 	}
 	r.finish()
@@ -89,10 +86,14 @@ func (r *run) setUp(ctx context.Context) error {
 	return r.admit()
 }
 
-func (r *run) close() {
-	for _, g := range r.gateways {
-		g.router.Close()
+// close joins what routers have to say at the end to err: a plugin may have crashed where no call told of it.
+func (r *run) close(err error) error {
+	for i, g := range r.gateways {
+		if broken := g.router.Close(); broken != nil {
+			err = errors.Join(err, fmt.Errorf("replay: router of gateway %d: %w", i, broken))
+		}
 	}
+	return err
 }
 
 // play takes entries off the agenda until all sessions have ended.
@@ -133,6 +134,7 @@ func (r *run) happen(e entry) error {
 	case turnComes:
 		return r.comes(r.sessions[e.index])
 	case admission:
+		r.awaited = false
 		return r.admit()
 	case scheduled:
 		return r.strike(int(e.index))
@@ -162,7 +164,10 @@ func (r *run) admit() error {
 			return err
 		}
 		if at := r.due(&r.held[0][0], 0); r.OpenLoop && at > r.now {
-			r.agenda.add(at, admission, 0, 0)
+			if !r.awaited {
+				r.agenda.add(at, admission, 0, 0)
+				r.awaited = true
+			}
 			break
 		}
 		n := len(r.held)
@@ -274,7 +279,7 @@ func (r *run) comes(s *openSession) error {
 	q.Keys, r.ids = keys(q.Keys, r.ids, s.trace, s.turn, r.Engine.BlockTokens)
 	if err := to.engine.Submit(r.now, q); err != nil {
 		if !errors.Is(err, replica.ErrTooLong) {
-			return err
+			return fmt.Errorf("%w: session %q, turn %d: %w", ErrCampaign, s.trace.ID, s.turn, err)
 		}
 		r.gateways[s.gateway].requests[s.replica]--
 		r.result.Errors++

@@ -322,3 +322,24 @@ func TestRefused(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
+
+// Ends of sessions put no further admissions on the agenda of an open loop: each would do so again.
+func TestOneAdmission(t *testing.T) {
+	sessions := talks(3, 1, 16)
+	sessions[1].Start, sessions[2].Start = time.Second, 2*time.Second
+	c := campaign(sessions, 1)
+	c.OpenLoop = true
+	r := &run{Campaign: c.withDefaults(), result: SeedResult{Reasons: map[string]int{}}}
+	mustBe(t, r.setUp(t.Context()))
+	before := len(r.agenda.heap)
+	for range 3 {
+		mustBe(t, r.admit())
+	}
+	if got := len(r.agenda.heap); got != before {
+		t.Errorf("%d entries on the agenda, %d before", got, before)
+	}
+	mustBe(t, r.play(t.Context()))
+	if r.result.Sessions != 3 || r.measures.ends[2] < 2*time.Second {
+		t.Errorf("%d sessions, the last one ends at %v", r.result.Sessions, r.measures.ends)
+	}
+}

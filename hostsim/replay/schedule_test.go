@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -155,5 +156,43 @@ func TestComesDuringUpdate(t *testing.T) {
 	always(&c, 0)
 	if got := play(t, c).Slowest[0].Turns[0]; got.Admitted != 1.05 {
 		t.Errorf("served as %+v", got)
+	}
+}
+
+// late is a router with timers of its own and a last word.
+type late struct {
+	to
+	t    *testing.T
+	now  time.Duration
+	last error
+}
+
+func (l *late) Advance(now time.Duration) { l.now = now }
+func (l *late) Turn(now time.Duration, _ *Turn) (Decision, error) {
+	if l.now != now {
+		l.t.Errorf("asked at %v, advanced to %v", now, l.now)
+	}
+	return Decision{}, nil
+}
+func (l *late) Done(now time.Duration, _ Decision, _ int) error {
+	if l.now != now {
+		l.t.Errorf("told at %v, advanced to %v", now, l.now)
+	}
+	return nil
+}
+func (l *late) Close() error { return l.last }
+
+// A router's timers run before it is asked, and what it says at its end is heard.
+func TestRouterWithTimers(t *testing.T) {
+	c := campaign(talks(1, 2, 160), 1)
+	c.Think = ThinkRecorded
+	l := &late{t: t}
+	c.NewRouter = func(context.Context, int, uint64, []Member) (Router, error) { return l, nil }
+	if _, err := Run(t.Context(), c); err != nil || l.now == 0 {
+		t.Errorf("at the end at %v: %v", l.now, err)
+	}
+	l.last = errors.New("crashed")
+	if _, err := Run(t.Context(), c); !errors.Is(err, l.last) {
+		t.Errorf("%v, want %v", err, l.last)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/trace"
 )
@@ -32,7 +33,7 @@ type source struct {
 	done  bool
 }
 
-// newSource reads ahead at once where order is not nil.
+// newSource returns a source that shuffles by order, unless that is nil.
 func newSource(reader trace.Reader, plain bool, order *rand.Rand) *source {
 	return &source{reader: reader, plain: plain, rand: order}
 }
@@ -87,18 +88,9 @@ func (s *source) readGroup() (group, error) {
 	}
 }
 
+// inFamily tells whether one is a sub-agent of a session of f.
 func (s *source) inFamily(f family, one *trace.Session) bool {
-	return !s.plain && one.Parent != "" && f.parent(one) >= 0
-}
-
-// parent is the place of one's parent in the family, or -1.
-func (f family) parent(one *trace.Session) int {
-	for i := range f {
-		if f[i].ID == one.Parent && one.Parent != "" {
-			return i
-		}
-	}
-	return -1
+	return !s.plain && one.Parent != "" && slices.ContainsFunc(f, func(of trace.Session) bool { return of.ID == one.Parent })
 }
 
 func (s *source) session() (*trace.Session, error) {

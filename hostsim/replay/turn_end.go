@@ -72,10 +72,7 @@ func (r *run) leave(s *openSession) error {
 	r.result.Sessions++
 	if !r.KeepSessions {
 		g := r.gateways[s.gateway]
-		began := time.Now()
-		err := g.router.Finish(r.now, s.trace.ID)
-		g.spent += time.Since(began)
-		if err != nil {
+		if err := g.timed(r.now, func() error { return g.router.Finish(r.now, s.trace.ID) }); err != nil {
 			return fmt.Errorf("replay: router of gateway %d: end of session %q: %w", s.gateway, s.trace.ID, err)
 		}
 	}

@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -12,11 +13,14 @@ var ErrRequest = errors.New("replica: bad request")
 // ErrTooLong is wrapped by Submit's error about a request that the engine's whole pool could not hold.
 var ErrTooLong = errors.New("replica: request is longer than the pool")
 
+// maxTokens bounds a block, a prompt and an answer, so that sums of them are far from overflow.
+const maxTokens = math.MaxInt32
+
 // EngineConfig describes one model server's scheduler and memory. See Preset for whole sets of numbers.
 type EngineConfig struct {
-	// BlockTokens is the size of a cache block in tokens, 1 or more. Hybrid models cache at a large aligned block.
+	// BlockTokens is the size of a cache block in tokens, 1 to 2^31-1. Hybrid models cache at a large aligned block.
 	BlockTokens int
-	// Blocks is the number of blocks that requests can use, 1 or more: vLLM's num_gpu_blocks less its null block.
+	// Blocks is the number of blocks that requests can use, 1 to 2^31-1: vLLM's num_gpu_blocks less its null block.
 	Blocks int
 	// MaxBatchedTokens is the token budget of one step, 1 or more.
 	MaxBatchedTokens int
@@ -46,6 +50,9 @@ func (c *EngineConfig) Validate() error {
 	if c.Blocks > maxBlocks {
 		return fmt.Errorf("%w: Blocks is %d; it must be at most %d", ErrConfig, c.Blocks, maxBlocks)
 	}
+	if c.BlockTokens > maxTokens {
+		return fmt.Errorf("%w: BlockTokens is %d; it must be at most %d", ErrConfig, c.BlockTokens, maxTokens)
+	}
 	return nil
 }
 
@@ -69,8 +76,8 @@ type StepModel interface {
 // Request is one turn on an engine. The engine fills the fields below Tag; nobody changes a request while an engine has
 // it. A request that has ended can be submitted again.
 type Request struct {
-	// Prompt and Output are lengths in tokens; Prompt 1 or more, Output zero or more (zero ends with the prefill, as one
-	// token).
+	// Prompt and Output are lengths in tokens, up to 2^31-1; Prompt 1 or more, Output zero or more (zero ends with the
+	// prefill, as one token).
 	Prompt, Output int
 	// Keys names the content of the request's first full blocks (of the engine's BlockTokens): equal keys are equal
 	// content and equal content before it. They may go on beyond the prompt, as far as what will be generated is known;
@@ -160,8 +167,9 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 // Submit puts a request at the end of the wait queue. Allowed at any time; a step that runs does not see it. A request
 // that the empty pool could not hold is refused with ErrTooLong, one that makes no sense with ErrRequest.
 func (e *Engine) Submit(now time.Duration, r *Request) error {
-	if r.Prompt < 1 || r.Output < 0 {
-		return fmt.Errorf("%w: %d prompt tokens and %d to generate; 1 or more and 0 or more are allowed", ErrRequest, r.Prompt, r.Output)
+	if r.Prompt < 1 || r.Output < 0 || r.Prompt > maxTokens || r.Output > maxTokens {
+		return fmt.Errorf("%w: %d prompt tokens and %d to generate; 1 or more and 0 or more are allowed, at most %d",
+			ErrRequest, r.Prompt, r.Output, maxTokens)
 	}
 	if r.engine != nil {
 		return fmt.Errorf("%w: it is in an engine already", ErrRequest)

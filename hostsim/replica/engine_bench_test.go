@@ -60,10 +60,10 @@ func BenchmarkColdTurn(b *testing.B) {
 // What it costs a step that a prompt waits for memory at the head of the queue, 1,250 of its blocks in the cache.
 func BenchmarkBlockedStep(b *testing.B) {
 	const blocks = 1250
-	e := newTestEngine(b, EngineConfig{BlockTokens: 64, Blocks: 1 << 26, MaxBatchedTokens: 1 << 20, MaxSequences: 256})
+	e := newTestEngine(b, EngineConfig{BlockTokens: 64, Blocks: 1 << 24, MaxBatchedTokens: 1 << 20, MaxSequences: 256})
 	submit(b, e, 0, &Request{Prompt: blocks * 64, Keys: keys(1, blocks)})
 	run(e, 0)
-	submit(b, e, 0, &Request{Prompt: 1000, Output: 1 << 31}, &Request{Prompt: 1 << 32, Keys: keys(1, blocks)})
+	submit(b, e, 0, &Request{Prompt: 1000, Output: 1 << 29}, &Request{Prompt: 1 << 30, Keys: keys(1, blocks)})
 	b.ReportAllocs()
 	for b.Loop() {
 		e.Start(0)

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,7 +157,7 @@ func records(log []timedRequest) ([]EngineRecord, error) {
 		}
 		out = append(out, r)
 	}
-	slices.SortStableFunc(out, func(a, b EngineRecord) int { return int(a.Arrival - b.Arrival) })
+	slices.SortStableFunc(out, func(a, b EngineRecord) int { return cmp.Compare(a.Arrival, b.Arrival) })
 	return out, nil
 }
 

@@ -17,7 +17,6 @@ type naiveEngine struct {
 	waiting []*naiveRequest
 	running []*naiveRequest
 	batch   Batch // of the running step
-	stats   EngineStats
 }
 
 // naiveRequest names its tokens so that equal prefixes are equal text.
@@ -34,7 +33,6 @@ type naiveRequest struct {
 	cached         int
 	queried, found int64
 	preemptions    int
-	firstStep      int64 // number of the step that made the first token
 }
 
 func newNaiveEngine(c EngineConfig) *naiveEngine {
@@ -114,7 +112,6 @@ running:
 			n.giveBack(victim)
 			victim.computed = 0
 			victim.preemptions++
-			n.stats.Preemptions++
 			n.waiting = slices.Insert(n.waiting, 0, victim)
 			preempted = true
 			if victim == r {
@@ -227,14 +224,10 @@ func (n *naiveEngine) compute(r *naiveRequest, want int) {
 
 // end returns the requests that finished.
 func (n *naiveEngine) end() (finished []*naiveRequest) {
-	n.stats.Steps++
 	var keep []*naiveRequest
 	for _, r := range n.running {
 		if r.computed == n.total(r) {
 			r.generated++
-			if r.generated == 1 {
-				r.firstStep = n.stats.Steps
-			}
 			if r.generated >= max(r.output, 1) {
 				n.giveBack(r)
 				finished = append(finished, r)

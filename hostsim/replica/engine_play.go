@@ -8,7 +8,7 @@ import (
 
 // PlayLog serves the log's requests with an engine of its own, at the times at which they arrived, and returns what the
 // engine made of them, in the same order. No two requests share a prefix. The log is in order of arrival, as ReadEngineLog
-// returns it. Errors: ErrConfig, ErrTooLong. It costs what the engine's steps cost.
+// returns it. Errors: ErrConfig, ErrTooLong, ErrRequest. It costs what the engine's steps cost.
 func PlayLog(c EngineConfig, log []EngineRecord) ([]EngineRecord, error) {
 	e, err := NewEngine(c)
 	if err != nil {
@@ -20,10 +20,11 @@ func PlayLog(c EngineConfig, log []EngineRecord) ([]EngineRecord, error) {
 	for next, done := 0, 0; done < len(log); {
 		for ; next < len(log) && log[next].Arrival <= now; next++ {
 			r := &requests[next]
-			*r = Request{Prompt: log[next].Prompt, Output: log[next].Output, Tag: next, Keys: ownKeys(next, log[next], c.BlockTokens)}
+			*r = Request{Prompt: log[next].Prompt, Output: log[next].Output, Tag: next}
 			if err := e.Submit(log[next].Arrival, r); err != nil {
 				return nil, fmt.Errorf("request %d of the log: %w", next, err)
 			}
+			r.Keys = ownKeys(next, log[next], c.BlockTokens) // of a length that the engine has taken
 		}
 		end, busy := e.Start(now)
 		if !busy {

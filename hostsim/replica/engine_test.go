@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -82,6 +83,7 @@ func TestEngineRefuses(t *testing.T) {
 		{BlockTokens: 1, Blocks: 1, MaxSequences: 1},
 		{BlockTokens: 1, Blocks: 1, MaxBatchedTokens: 1},
 		{BlockTokens: 1, Blocks: maxBlocks + 1, MaxBatchedTokens: 1, MaxSequences: 1},
+		{BlockTokens: maxTokens + 1, Blocks: 1, MaxBatchedTokens: 1, MaxSequences: 1},
 	} {
 		if _, err := NewEngine(c); !errors.Is(err, ErrConfig) {
 			t.Errorf("%+v: %v", c, err)
@@ -93,6 +95,7 @@ func TestEngineRefuses(t *testing.T) {
 		want           error
 	}{
 		{12, 1, nil}, {12, 0, nil}, {10, 3, nil}, {12, 2, ErrTooLong}, {13, 0, ErrTooLong}, {0, 1, ErrRequest}, {1, -1, ErrRequest},
+		{maxTokens, 1, ErrTooLong}, {maxTokens + 1, 1, ErrRequest}, {math.MaxInt, 1, ErrRequest}, {1, math.MaxInt, ErrRequest},
 	} {
 		r := &Request{Prompt: c.prompt, Output: c.output}
 		if err := e.Submit(0, r); !errors.Is(err, c.want) {

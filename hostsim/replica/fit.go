@@ -6,29 +6,25 @@ import (
 	"math"
 )
 
-// ErrFit is wrapped by the errors of FitLog about what it was asked for.
+// ErrFit is wrapped by the errors of FitRoofline about what it was asked for.
 var ErrFit = errors.New("replica: fit")
 
-// Parameter is a number that FitLog chooses.
-type Parameter struct {
+// parameter is a number that fitLog chooses.
+type parameter struct {
 	Name string
 	// Least and Most bound it; Start, between them, is where the search begins.
 	Least, Most, Start float64
 }
 
-// fitCalls is how often FitLog plays a log for each parameter, twice.
+// fitCalls is how often fitLog plays a log for each parameter, twice.
 const fitCalls = 50
 
 // fitEnough is when a search is over: the mean square of the errors differs no more, which is less than 0.01% of a latency.
 const fitEnough = 1e-8
 
-// FitLog chooses the values with which the engine's latencies are most like the log's: least in the mean over the
-// requests is the sum of the squares of the relative errors of TPOT and of E2E. step makes a model from values, in the
-// order of parameters; c.Step is not used. Of the requests counts says which are compared; nil compares all, and all are
-// played. When the log does not tell them apart, several sets of values are about as good, and where the search begins
-// decides. The same arguments give the same values. Errors: ErrFit, and those of PlayLog. It plays the log at most some
-// 100 times for each parameter.
-func FitLog(c EngineConfig, log []EngineRecord, parameters []Parameter, step func(values []float64) StepModel, counts func(i int) bool) ([]float64, error) {
+// fitLog chooses the values of parameters for which logMiss is least. step makes a model from values, in their order;
+// c.Step is not used.
+func fitLog(c EngineConfig, log []EngineRecord, parameters []parameter, step func(values []float64) StepModel, counts func(i int) bool) ([]float64, error) {
 	if len(log) == 0 || len(parameters) == 0 {
 		return nil, fmt.Errorf("%w: %d requests and %d parameters; wants one or more of each", ErrFit, len(log), len(parameters))
 	}

@@ -11,10 +11,15 @@ import (
 // rooflineFree are the numbers that FitRoofline can choose.
 var rooflineFree = []string{"base", "mfu", "weight_read", "kv_read", "link"}
 
-// FitRoofline is FitLog for a server whose c.Step is a *Roofline: it returns c with another Roofline, in which Base, MFU,
-// WeightRead, KVRead and, with more than one GPU, GPU.Link are chosen by the log; those that c has are where the search
-// begins. Those that hold names ("base", "mfu", "weight_read", "kv_read", "link") stay as they are. Base is looked for up to
-// the log's median TPOT, Link up to the GPU's bandwidth. Errors: ErrFit, and those of PlayLog.
+// FitRoofline returns c, whose Step is a *Roofline, with another Roofline with which the engine's latencies are most like
+// the log's: least in the mean over the requests is the sum of the squares of the relative errors of TPOT and of E2E. Of
+// the requests counts says which are compared; nil compares all, and all are played.
+//
+// Chosen are Base, MFU, WeightRead, KVRead and, with more than one GPU, GPU.Link, from those of c on: when the log does not
+// tell them apart, several sets of them are about as good, and where the search begins decides. Those that hold names
+// ("base", "mfu", "weight_read", "kv_read", "link") stay as they are. Base is looked for up to the log's median TPOT, Link
+// up to the GPU's bandwidth. The same arguments give the same values. Errors: ErrFit, and those of PlayLog. It plays the log
+// at most some 100 times for each number that it chooses.
 func FitRoofline(c EngineConfig, log []EngineRecord, hold []string, counts func(i int) bool) (EngineConfig, error) {
 	given, ok := c.Step.(*Roofline)
 	if !ok {
@@ -27,16 +32,16 @@ func FitRoofline(c EngineConfig, log []EngineRecord, hold []string, counts func(
 	}
 	_, tpot, _ := LogLatency(log)
 	most := max(tpot.P50, given.Base, time.Millisecond).Seconds()
-	all := []Parameter{
+	all := []parameter{
 		{"base", 0, most, given.Base.Seconds()},
 		{"mfu", min(.05, given.MFU), 1, given.MFU},
 		{"weight_read", min(.2, given.WeightRead), 1, given.WeightRead},
 		{"kv_read", min(.1, given.KVRead), 1, given.KVRead},
 	}
 	if given.GPUs > 1 { // of any order of magnitude
-		all = append(all, Parameter{"link", min(9, math.Log10(given.GPU.Link)), math.Log10(max(given.GPU.Bandwidth, 2*given.GPU.Link)), math.Log10(given.GPU.Link)})
+		all = append(all, parameter{"link", min(9, math.Log10(given.GPU.Link)), math.Log10(max(given.GPU.Bandwidth, 2*given.GPU.Link)), math.Log10(given.GPU.Link)})
 	}
-	free := slices.DeleteFunc(slices.Clone(all), func(p Parameter) bool { return slices.Contains(hold, p.Name) })
+	free := slices.DeleteFunc(slices.Clone(all), func(p parameter) bool { return slices.Contains(hold, p.Name) })
 	model := func(values []float64) *Roofline {
 		m := *given
 		for i, p := range free {
@@ -58,7 +63,7 @@ func FitRoofline(c EngineConfig, log []EngineRecord, hold []string, counts func(
 	if len(free) == 0 {
 		return c, nil
 	}
-	values, err := FitLog(c, log, free, func(v []float64) StepModel { return model(v) }, counts)
+	values, err := fitLog(c, log, free, func(v []float64) StepModel { return model(v) }, counts)
 	if err != nil {
 		return EngineConfig{}, err
 	}

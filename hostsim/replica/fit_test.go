@@ -21,7 +21,7 @@ func linear(v []float64) StepModel { return linearStep(v) }
 
 var (
 	fitConfig = EngineConfig{BlockTokens: 16, Blocks: 800, MaxBatchedTokens: 512, MaxSequences: 24}
-	linearFit = []Parameter{
+	linearFit = []parameter{
 		{"step", 0.001, 0.05, 0.02},
 		{"prompt", 1e-5, 1e-3, 3e-4},
 		{"context", 1e-7, 1e-5, 4e-6},
@@ -69,6 +69,11 @@ func TestPlayLog(t *testing.T) {
 	if _, err := PlayLog(c, want); !errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), "request 0") {
 		t.Errorf("a pool of 32 tokens: %v", err)
 	}
+	for _, r := range []EngineRecord{{Prompt: math.MaxInt, Output: 1}, {Prompt: 1, Output: math.MaxInt}} {
+		if _, err := PlayLog(c, []EngineRecord{r}); !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "request 0") {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
 	if _, err := PlayLog(EngineConfig{}, want); !errors.Is(err, ErrConfig) {
 		t.Errorf("no engine: %v", err)
 	}
@@ -86,7 +91,7 @@ func TestFitLogFindsTheTruth(t *testing.T) {
 		log    []EngineRecord
 		counts func(int) bool
 	}{"all": {whole, nil}, "first half": {broken, func(i int) bool { return i < 75 }}} {
-		got, err := FitLog(fitConfig, c.log, linearFit, linear, c.counts)
+		got, err := fitLog(fitConfig, c.log, linearFit, linear, c.counts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +135,7 @@ func TestFitLogOfJitter(t *testing.T) {
 		log[i].FirstToken = log[i].Arrival + ttft
 		log[i].Finished = log[i].FirstToken + rest
 	}
-	values, err := FitLog(fitConfig, log, linearFit, linear, nil)
+	values, err := fitLog(fitConfig, log, linearFit, linear, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,19 +158,19 @@ func TestFitLogRefuses(t *testing.T) {
 	log := servedLog(t, fitConfig, 5, truth)
 	for name, c := range map[string]struct {
 		log        []EngineRecord
-		parameters []Parameter
+		parameters []parameter
 		config     EngineConfig
 		want       error
 	}{
 		"no log":         {nil, linearFit, fitConfig, ErrFit},
 		"nothing to fit": {log, nil, fitConfig, ErrFit},
-		"starts outside": {log, []Parameter{{"x", 0, 1, 2}}, fitConfig, ErrFit},
-		"starts below":   {log, []Parameter{{"x", 0, 1, -1}}, fitConfig, ErrFit},
-		"no range":       {log, []Parameter{{"x", 1, 1, 1}}, fitConfig, ErrFit},
-		"no number":      {log, []Parameter{{"x", 0, 1, math.NaN()}}, fitConfig, ErrFit},
+		"starts outside": {log, []parameter{{"x", 0, 1, 2}}, fitConfig, ErrFit},
+		"starts below":   {log, []parameter{{"x", 0, 1, -1}}, fitConfig, ErrFit},
+		"no range":       {log, []parameter{{"x", 1, 1, 1}}, fitConfig, ErrFit},
+		"no number":      {log, []parameter{{"x", 0, 1, math.NaN()}}, fitConfig, ErrFit},
 		"no engine":      {log, linearFit, EngineConfig{}, ErrConfig},
 	} {
-		if _, err := FitLog(c.config, c.log, c.parameters, linear, nil); !errors.Is(err, c.want) {
+		if _, err := fitLog(c.config, c.log, c.parameters, linear, nil); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}

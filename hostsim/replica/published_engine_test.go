@@ -10,8 +10,8 @@ import (
 )
 
 // The measurements are casys-kaist/LLMServingSim's (commit 5daddb2, MIT), bench/examples: 300 ShareGPT requests sent to
-// vLLM 0.19 within 29.1 s, a Poisson process of 10.3 a second. Its logs are not in this repository; what is known of them here
-// is how long prompts and answers are, and what was measured. hostsim fit plays the logs themselves: docs/replay.md.
+// vLLM 0.19 within 29.1 s, a Poisson process of 10.3 a second. Its logs are not in this repository; what is known of them
+// here is how long prompts and answers are, and what was measured. hostsim fit plays the logs themselves: docs/replay.md.
 
 // percents are the percentiles at which publishedTokens gives lengths.
 var percents = [...]float64{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 100}

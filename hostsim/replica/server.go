@@ -4,8 +4,8 @@
 // seconds. Server is a server behind OpenAI's HTTP interface: only the cache's bookkeeping and, if wanted, the time that
 // prefill and decode would take.
 //
-// A Server's prompt is a list of blocks of Config.BlockTokens tokens. A hand-made chat is cut into blocks by its JSON text, at
-// BytesPerToken bytes a token. A recorded one brings its blocks in the body, instead of or beside the messages:
+// A Server's prompt is a list of blocks of Config.BlockTokens tokens. A hand-made chat is cut into blocks by its JSON text,
+// at BytesPerToken bytes a token. A recorded one brings its blocks in the body, instead of or beside the messages:
 //
 //	{"model": "sim", "max_tokens": 131, "sim_prompt": {"tokens": 68244, "blocks": [[4294967297, 1066]]}}
 package replica

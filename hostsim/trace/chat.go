@@ -11,8 +11,8 @@ import (
 //
 // A token is BytesPerToken bytes of the messages' JSON text, each message compact and on a line of its own, as hostsim's
 // simulated replicas count. A block's id is a hash of its text and of everything before it, so conversations share ids
-// exactly as far as they begin alike. What was generated stands in the prompts after it: sessions replay it. Times are not in these formats: all are zero. It holds one conversation at a time,
-// and the IDs of all.
+// exactly as far as they begin alike. What was generated stands in the prompts after it: sessions replay it. Times are not
+// in these formats: all are zero. It holds one conversation at a time, and the IDs of all.
 type chatReader struct {
 	lines         *lines
 	decode        func(text []byte, line int) (conversation, error)

@@ -16,6 +16,7 @@ type chatWriter struct {
 const (
 	userFrame      = len(`{"role":"user","content":""}` + "\n")
 	assistantFrame = len(`{"role":"assistant","content":""}` + "\n")
+	frameEnd       = len(`"}` + "\n") // of either, behind the content
 )
 
 type chatRow struct {
@@ -51,13 +52,13 @@ func (w *chatWriter) Write(s Session) error {
 		if size < userFrame {
 			return cannotHold(Chat, s, "turn %d: %d bytes are too few for a message", i, size)
 		}
-		row.Messages = append(row.Messages, chatMessage{"user", text.at(at+userFrame-3, size-userFrame)})
+		row.Messages = append(row.Messages, chatMessage{"user", text.at(at+userFrame-frameEnd, size-userFrame)})
 		at += size
 		answer := t.Output * w.bytesPerToken
 		if answer = max(answer, min(assistantFrame, answer+spare)); answer < assistantFrame {
 			return cannotHold(Chat, s, "turn %d: %d generated tokens are too few for a message", i, t.Output)
 		}
-		row.Messages = append(row.Messages, chatMessage{"assistant", text.at(at+assistantFrame-3, answer-assistantFrame)})
+		row.Messages = append(row.Messages, chatMessage{"assistant", text.at(at+assistantFrame-frameEnd, answer-assistantFrame)})
 		at += answer
 	}
 	line, err := json.Marshal(row)

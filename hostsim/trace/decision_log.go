@@ -28,29 +28,28 @@ type LogAssumptions struct {
 	API time.Duration
 }
 
-// DefaultLogAPI is the default of LogAssumptions.API.
-const DefaultLogAPI = 5 * time.Second
-
-func (a LogAssumptions) withDefaults() LogAssumptions {
+// WithDefaults returns the assumptions with the defaults in place of zeros.
+func (a LogAssumptions) WithDefaults() LogAssumptions {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&a.FirstPrompt, 11_400}, {&a.PerTurn, 2520}, {&a.Output, 245}} {
+	}{{&a.FirstPrompt, 11_400}, {&a.PerTurn, campaignGrowth}, {&a.Output, campaignOutput}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
 	}
 	if a.API == 0 {
-		a.API = DefaultLogAPI
+		a.API = 5 * time.Second
 	}
 	return a
 }
 
 func (a LogAssumptions) check() error {
-	a = a.withDefaults()
+	a = a.WithDefaults()
 	if a.FirstPrompt < 1 || a.FirstPrompt > maxTokens/2 || a.Output < 0 || a.PerTurn < a.Output || a.PerTurn > maxTokens/2 ||
 		a.System < 0 || a.System > a.FirstPrompt || a.API < 0 || a.API > time.Hour {
-		return fmt.Errorf("%w: a first prompt of %d tokens (%d of all sessions), %d more and %d generated a turn, answers of %v",
+		return fmt.Errorf("%w: a first prompt of %d tokens (%d of all sessions), %d more and %d generated a turn, answers of %v; "+
+			"prompts go from 1 token, of all sessions are at most as many, generated at most as many as a prompt grows by, answers take up to an hour",
 			ErrOptions, a.FirstPrompt, a.System, a.PerTurn, a.Output, a.API)
 	}
 	return nil
@@ -80,7 +79,7 @@ type sentTurns struct {
 }
 
 func newDecisionLog(o Options) *decisionLog {
-	return &decisionLog{assume: o.Log.withDefaults(), tokens: o.blockTokens(), seen: map[string]sentTurns{}}
+	return &decisionLog{assume: o.Log.WithDefaults(), tokens: o.blockTokens(), seen: map[string]sentTurns{}}
 }
 
 func (d *decisionLog) blockTokens() int { return d.tokens }

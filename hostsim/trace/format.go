@@ -52,21 +52,21 @@ var layouts = []layout{
 		func(w *bufio.Writer, _ Options) Writer { return &wekaWriter{out: w, format: WEKAPlain} }},
 	{Qwen, []string{"chat_id", "hash_ids"}, func(l *lines, _ Options) Reader { return newInterleaved(l, &qwen{}) },
 		func(w *bufio.Writer, _ Options) Writer {
-			return newInterleavedWriter(w, Qwen, QwenBlockTokens, writeQwen)
+			return newInterleavedWriter(w, Qwen, writeQwen)
 		}},
 	{MooncakePlain, []string{"timestamp", "input_length", "hash_ids"}, func(l *lines, _ Options) Reader { return newInterleaved(l, &mooncakePlain{}) },
 		func(w *bufio.Writer, _ Options) Writer {
-			return newInterleavedWriter(w, MooncakePlain, MooncakeBlockTokens, writeMooncakePlain)
+			return newInterleavedWriter(w, MooncakePlain, writeMooncakePlain)
 		}},
 	{MooncakeCompact, nil, func(l *lines, _ Options) Reader { return newInterleaved(l, mooncakeCompact{}) },
 		func(w *bufio.Writer, _ Options) Writer {
-			return newInterleavedWriter(w, MooncakeCompact, MooncakeBlockTokens, writeMooncakeCompact)
+			return newInterleavedWriter(w, MooncakeCompact, writeMooncakeCompact)
 		}},
 	{Chat, []string{"messages"}, func(l *lines, o Options) Reader { return newChatReader(l, o, decodeChat) },
 		func(w *bufio.Writer, o Options) Writer { return &chatWriter{w, o.bytesPerToken()} }},
 	{NeMoGym, []string{"responses_create_params", "response"}, func(l *lines, o Options) Reader { return newChatReader(l, o, decodeNeMoGym) }, nil},
 	{DecisionLog, nil, func(l *lines, o Options) Reader { return newInterleaved(l, newDecisionLog(o)) },
-		func(w *bufio.Writer, _ Options) Writer { return newInterleavedWriter(w, DecisionLog, 0, writeDecision) }},
+		func(w *bufio.Writer, _ Options) Writer { return newInterleavedWriter(w, DecisionLog, writeDecision) }},
 	{Groups, []string{"group", "prompt_len"}, func(l *lines, o Options) Reader { return newGroupReader(l, o) },
 		func(w *bufio.Writer, _ Options) Writer { return &groupWriter{w, map[string]firstPrompt{}} }},
 }
@@ -97,7 +97,8 @@ func (f Format) BlockTokens() int {
 type Options struct {
 	// Format of the trace. Empty: as the first line looks.
 	Format Format
-	// BlockTokens is the size of a block, in tokens, where the format names no blocks of its own. Zero means DefaultBlockTokens.
+	// BlockTokens is the size of a block, in tokens, where the format names no blocks of its own. Zero means
+	// DefaultBlockTokens.
 	BlockTokens int
 	// BytesPerToken is how many bytes of a conversation's JSON text count as a token. Zero means DefaultBytesPerToken.
 	BytesPerToken int
@@ -127,7 +128,8 @@ func (o Options) bytesPerToken() int {
 
 func (o Options) check() error {
 	if o.BlockTokens < 0 || o.BlockTokens > maxTokens || o.BytesPerToken < 0 || o.BytesPerToken > maxTokens {
-		return fmt.Errorf("%w: blocks of %d tokens, tokens of %d bytes", ErrOptions, o.BlockTokens, o.BytesPerToken)
+		return fmt.Errorf("%w: blocks of %d tokens, tokens of %d bytes; 1 to %d are allowed, 0 is the default",
+			ErrOptions, o.BlockTokens, o.BytesPerToken, maxTokens)
 	}
 	return o.Log.check()
 }
@@ -201,9 +203,9 @@ func detect(l *lines) (Format, error) {
 }
 
 func formatList() string {
-	names := make([]string, len(layouts))
-	for i, l := range layouts {
-		names[i] = string(l.format)
+	var names []string
+	for _, f := range Formats() {
+		names = append(names, string(f))
 	}
 	return strings.Join(names, ", ")
 }

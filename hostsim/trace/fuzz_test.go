@@ -50,7 +50,7 @@ func fuzzFormat(f *testing.F, format Format, seeds ...string) {
 	})
 }
 
-// head returns the first lines of a trace of testdata, each cut to a length that a fuzzer can work with.
+// head returns the first n lines of a trace of testdata.
 func head(f *testing.F, path string, n int) string {
 	f.Helper()
 	text, err := os.ReadFile(path)

@@ -7,17 +7,16 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-	"time"
 )
 
 // ErrGenerate is wrapped by the error for options that cannot be meant.
 var ErrGenerate = errors.New("trace: generate")
 
-// GenerateOptions describe synthetic sessions. The zero value of each is its default, and all defaults together are a
-// published campaign of RL rollouts: 610 sessions, 19,582 turns, 1.57 G prompt tokens and 4.8 M generated; first prompts of
-// 10.6 to 12.2 thousand tokens, last ones of 81 thousand in the median and 207 thousand at most. Between the first and
-// the last prompt a session's context grows as the square root of its turns, which is what makes these figures fit each
-// other: with steady growth they would add up to about a fifth less.
+// GenerateOptions describe synthetic sessions. The zero value of each is its default, and all defaults together come to
+// the figures of a published campaign of RL rollouts: 610 sessions; 19,582 turns, to .1%; 1.57 G prompt tokens and 4.8 M
+// generated, to 3%; first prompts of 10.6 to 12.2 thousand tokens, last ones of 81 thousand in the median and 207
+// thousand at most. Between the first and the last prompt a session's context grows as the square root of its turns,
+// which is what makes these figures fit each other: with steady growth they would add up to about a fifth less.
 type GenerateOptions struct {
 	// Seed: equal options give equal sessions.
 	Seed uint64
@@ -40,9 +39,13 @@ type GenerateOptions struct {
 	GroupSize int
 	// BlockTokens is the size of a block. Default: DefaultBlockTokens.
 	BlockTokens int
-	// Sandbox puts a pause in front of each turn but the first: SandboxPause. Without it there are none.
-	Sandbox bool
 }
+
+// Of the published campaign: by how many tokens a prompt is longer than the one before, and how many a turn generates.
+const (
+	campaignGrowth = 2520
+	campaignOutput = 245
+)
 
 const (
 	growthSigma    = 0.15
@@ -59,25 +62,28 @@ type Generator struct {
 
 // Generate returns a reader of synthetic sessions. Its error wraps ErrGenerate or ErrStrata.
 func Generate(o GenerateOptions) (*Generator, error) {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	if err := checkStrata(o.Strata); err != nil {
 		return nil, err
 	}
 	lo, hi := o.FirstPrompt[0], o.FirstPrompt[1]
 	switch {
 	case o.Sessions < 1 || o.Sessions >= maxTokens:
-		return nil, fmt.Errorf("%w: %d sessions", ErrGenerate, o.Sessions)
+		return nil, fmt.Errorf("%w: %d sessions; 1 to %d are allowed", ErrGenerate, o.Sessions, maxTokens-1)
 	case lo < 1 || hi < lo || hi > o.MaxContext || o.MaxContext > maxTokens/2:
-		return nil, fmt.Errorf("%w: first prompts of %d to %d tokens, contexts of at most %d", ErrGenerate, lo, hi, o.MaxContext)
+		return nil, fmt.Errorf("%w: first prompts of %d to %d tokens, contexts of at most %d; none is below 1, below the one before it or above %d",
+			ErrGenerate, lo, hi, o.MaxContext, maxTokens/2)
 	case o.Growth < 0 || o.Growth > maxTokens || o.Output < 0 || o.Output > maxTokens/maxTurns || o.GroupSize < 1 || o.BlockTokens < 1:
-		return nil, fmt.Errorf("%w: growth %d, output %d, groups of %d, blocks of %d tokens", ErrGenerate, o.Growth, o.Output, o.GroupSize, o.BlockTokens)
+		return nil, fmt.Errorf("%w: growth %d, output %d, groups of %d, blocks of %d tokens; growth goes from 0 to %d, output from 0 to %d, the others from 1",
+			ErrGenerate, o.Growth, o.Output, o.GroupSize, o.BlockTokens, maxTokens, maxTokens/maxTurns)
 	case o.System < 0 || o.System > lo:
-		return nil, fmt.Errorf("%w: a system prompt of %d tokens in first prompts of %d", ErrGenerate, o.System, lo)
+		return nil, fmt.Errorf("%w: a system prompt of %d tokens; 0 to the %d of the shortest first prompt are allowed", ErrGenerate, o.System, lo)
 	}
 	return &Generator{o: o}, nil
 }
 
-func (o GenerateOptions) withDefaults() GenerateOptions {
+// WithDefaults returns the options with the defaults in place of zeros.
+func (o GenerateOptions) WithDefaults() GenerateOptions {
 	if o.Strata == nil {
 		o.Strata = CampaignStrata()
 	}
@@ -87,7 +93,7 @@ func (o GenerateOptions) withDefaults() GenerateOptions {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&o.Sessions, totalWeight(o.Strata)}, {&o.Growth, 2520}, {&o.MaxContext, 207_000}, {&o.Output, 245}, {&o.GroupSize, 1}, {&o.BlockTokens, DefaultBlockTokens}} {
+	}{{&o.Sessions, totalWeight(o.Strata)}, {&o.Growth, campaignGrowth}, {&o.MaxContext, 207_000}, {&o.Output, campaignOutput}, {&o.GroupSize, 1}, {&o.BlockTokens, DefaultBlockTokens}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -150,7 +156,7 @@ func (g *Generator) turns(r *rand.Rand, first, n int) []Turn {
 		sum += grows[i]
 	}
 	turns := make([]Turn, n)
-	input, at := first, time.Duration(0)
+	input := first
 	median := float64(g.o.Output) / math.Exp(outputSigma*outputSigma/2)
 	for i := range turns {
 		t := &turns[i]
@@ -160,27 +166,9 @@ func (g *Generator) turns(r *rand.Rand, first, n int) []Turn {
 			grown := min(max(before.Output, int((last-float64(first))*grows[i]/sum)), g.o.MaxContext-input)
 			before.Output = min(before.Output, grown)
 			input += grown
-			if g.o.Sandbox {
-				t.Think = SandboxPause(r)
-				at += t.Think
-			}
 		}
-		t.Input, t.At = input, at
+		t.Input = input
 		t.Output = max(1, int(math.Round(median*math.Exp(outputSigma*r.NormFloat64()))))
 	}
 	return turns
-}
-
-// SandboxPause draws the time that tools and tests take between an answer and the next turn of an RL rollout: an
-// assumption, no measurement. 85% of the pauses are short (median 0.4 s), 13% are commands (8 s), 2% are test suites
-// (90 s); lognormal each, and none above 600 s.
-func SandboxPause(r *rand.Rand) time.Duration {
-	median, sigma := 0.4, 0.8
-	switch u := r.Float64(); {
-	case u >= 0.98:
-		median, sigma = 90, 1.0
-	case u >= 0.85:
-		median, sigma = 8, 1.0
-	}
-	return time.Duration(min(600, median*math.Exp(sigma*r.NormFloat64())) * float64(time.Second))
 }

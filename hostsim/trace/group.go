@@ -12,9 +12,9 @@ import (
 //	{"group": "task-7", "stream": 0, "prompt_len": 11400, "out_lens": [210, 90], "obs_lens": [1800]}
 //
 // A stream's first prompt has prompt_len tokens; each further one is the prompt before it, what was generated (out_lens)
-// and what a tool or a test said to it (obs_lens: one fewer than out_lens, or as many, where the last plays no part). Streams
-// of a group begin with the same prompt. A stream without "stream" is no sample of a group. system_len, which may be
-// left out, is how many tokens of the prompt are the same in all lines that have the same number there.
+// and what a tool or a test said to it (obs_lens: one fewer than out_lens, or as many, where the last plays no part).
+// Streams of a group begin with the same prompt. A stream without "stream" is no sample of a group. system_len, which may
+// be left out, is how many tokens of the prompt are the same in all lines that have the same number there.
 //
 // It holds the names of groups and streams, and nothing else of what it has returned.
 type groupReader struct {

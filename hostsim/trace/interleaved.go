@@ -21,7 +21,7 @@ type request struct {
 // errNoRequest is a rowDecoder's word for a line to pass over.
 var errNoRequest = errors.New("trace: no request")
 
-// rowDecoder turns a line into a request. Its state changes only where the line is good.
+// rowDecoder turns a line into a request. Its state changes only where it returns one.
 type rowDecoder interface {
 	decode(text []byte) (request, error)
 	blockTokens() int

@@ -11,15 +11,14 @@ import (
 
 // interleavedWriter holds the sessions until Close, which writes their turns in order of time.
 type interleavedWriter struct {
-	out         *bufio.Writer
-	format      Format
-	blockTokens int // that the format has; 0 for any
-	row         func(w *interleavedWriter, p placed) any
-	sessions    []Session
-	names       map[string]bool
-	blocks      map[uint64]uint64 // numbers by id
-	nextBlock   uint64
-	chats       chatIDs
+	out       *bufio.Writer
+	format    Format
+	row       func(w *interleavedWriter, p placed) any
+	sessions  []Session
+	names     map[string]bool
+	blocks    map[uint64]uint64 // numbers by id
+	nextBlock uint64
+	chats     chatIDs
 }
 
 // placed is a turn among those of all sessions.
@@ -31,13 +30,13 @@ type placed struct {
 	Turn
 }
 
-func newInterleavedWriter(out *bufio.Writer, f Format, blockTokens int, row func(*interleavedWriter, placed) any) *interleavedWriter {
-	return &interleavedWriter{out: out, format: f, blockTokens: blockTokens, row: row, names: map[string]bool{}, blocks: map[uint64]uint64{}}
+func newInterleavedWriter(out *bufio.Writer, f Format, row func(*interleavedWriter, placed) any) *interleavedWriter {
+	return &interleavedWriter{out: out, format: f, row: row, names: map[string]bool{}, blocks: map[uint64]uint64{}}
 }
 
 func (w *interleavedWriter) Write(s Session) error {
-	if w.blockTokens != 0 && s.BlockTokens != w.blockTokens {
-		return cannotHold(w.format, s, "blocks of %d tokens instead of %d", s.BlockTokens, w.blockTokens)
+	if want := w.format.BlockTokens(); want != 0 && s.BlockTokens != want {
+		return cannotHold(w.format, s, "blocks of %d tokens instead of %d", s.BlockTokens, want)
 	}
 	if w.names[s.ID] {
 		return cannotHold(w.format, s, "there is another one of this name")
@@ -69,7 +68,7 @@ func (w *interleavedWriter) Close() error {
 
 // ids numbers a prompt's blocks in the order in which blocks come, from 0. A rest that is no full block and has no id gets
 // one of its own.
-func (w *interleavedWriter) ids(p placed, blockTokens int) []uint64 {
+func (w *interleavedWriter) ids(p placed) []uint64 {
 	ids := AppendBlocks(nil, p.Blocks)
 	if p.Tail != 0 {
 		ids = append(ids, p.Tail)
@@ -83,7 +82,7 @@ func (w *interleavedWriter) ids(p placed, blockTokens int) []uint64 {
 		}
 		ids[i] = n
 	}
-	if p.Tail == 0 && p.Input%blockTokens != 0 {
+	if p.Tail == 0 && p.Input%w.format.BlockTokens() != 0 {
 		ids = append(ids, w.nextBlock)
 		w.nextBlock++
 	}
@@ -103,11 +102,11 @@ type mooncakePlainRow struct {
 }
 
 func writeMooncakePlain(w *interleavedWriter, p placed) any {
-	return mooncakePlainRow{milliseconds(p.at), p.Input, p.Output, w.ids(p, MooncakeBlockTokens)}
+	return mooncakePlainRow{milliseconds(p.at), p.Input, p.Output, w.ids(p)}
 }
 
 func writeMooncakeCompact(w *interleavedWriter, p placed) any {
-	runs, _ := runsOf(w.ids(p, MooncakeBlockTokens)) // numbers of blocks that were written
+	runs, _ := runsOf(w.ids(p)) // numbers of blocks that were written
 	pairs := make([][2]uint64, len(runs))
 	for i, r := range runs {
 		pairs[i] = [2]uint64{r.First, uint64(r.Count)}
@@ -118,7 +117,7 @@ func writeMooncakeCompact(w *interleavedWriter, p placed) any {
 func writeQwen(w *interleavedWriter, p placed) any {
 	chat, parent := w.chats.next(p)
 	seconds := p.at.Seconds()
-	return qwenRow{&chat, parent, &seconds, p.Input, p.Output, "text", p.turn + 1, w.ids(p, QwenBlockTokens)}
+	return qwenRow{&chat, parent, &seconds, p.Input, p.Output, "text", p.turn + 1, w.ids(p)}
 }
 
 // chatIDs gives each turn a number. A session's first turn has the session's own name where that is a number.

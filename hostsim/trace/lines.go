@@ -107,7 +107,7 @@ func seconds(s float64) (time.Duration, error) {
 // checkTokens bounds a turn's lengths.
 func checkTokens(input, output int) error {
 	if input < 1 || input > maxTokens || output < 0 || output > maxTokens {
-		return fmt.Errorf("%d input and %d output tokens", input, output)
+		return fmt.Errorf("%d input and %d output tokens; from 1 and from 0 to %d are allowed", input, output, maxTokens)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 )
@@ -17,10 +18,11 @@ const maxBlockID = 1 << 53
 //
 //	{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47, ...]}
 //
-// timestamp is in milliseconds, and the last id stands for the rest of the prompt, full or not; a
-// row without it is taken as well. There are no sessions in it. They are found as the published conversations go on: a request belongs to the session whose last request's full
-// blocks are a prefix of its own, at least two of them (the first is everybody's system prompt); of several the one with
-// the most, and of those the latest. A request without such a one begins a session, which is named by its number.
+// timestamp is in milliseconds, and the last id stands for the rest of the prompt, full or not; a row without it is taken
+// as well. There are no sessions in it. They are found as the published conversations go on: a request belongs to the
+// session whose last request's full blocks are a prefix of its own, at least two of them (the first is everybody's system
+// prompt); of several the one with the most, and of those the latest. A request without such a one begins a session,
+// which is named by its number.
 type mooncakePlain struct {
 	asRead
 
@@ -45,7 +47,7 @@ func (d *mooncakePlain) decode(text []byte) (request, error) {
 		return request{}, err
 	}
 	if row.Timestamp == nil {
-		return request{}, fmt.Errorf("timestamp: missing")
+		return request{}, errors.New("timestamp: missing")
 	}
 	q, err := newRequest(*row.Timestamp/1000, row.Input, row.Output)
 	if err != nil {
@@ -136,7 +138,7 @@ func (mooncakeCompact) decode(text []byte) (request, error) {
 func newRequest(at float64, input, output int) (request, error) {
 	sent, err := seconds(at)
 	if err != nil {
-		return request{}, err
+		return request{}, fmt.Errorf("timestamp: %w", err)
 	}
 	return request{at: sent, turn: Turn{Input: input, Output: output}}, checkTokens(input, output)
 }
@@ -148,7 +150,7 @@ func runsOf(ids []uint64) ([]Run, error) {
 		if id > maxBlockID {
 			return nil, fmt.Errorf("%d is above %d", id, uint64(maxBlockID))
 		}
-		runs = appendID(runs, id)
+		runs = appendRun(runs, Run{First: id, Count: 1})
 	}
 	return runs, nil
 }

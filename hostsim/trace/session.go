@@ -104,11 +104,14 @@ func AppendBlocks(dst []uint64, runs []Run) []uint64 {
 	return dst
 }
 
-// appendID appends one id, joined to the last run where it follows on.
-func appendID(runs []Run, id uint64) []Run {
-	if n := len(runs); n > 0 && runs[n-1].First+uint64(runs[n-1].Count) == id {
-		runs[n-1].Count++
+// appendRun appends a run, joined to the last one where it follows on. An empty run is left out.
+func appendRun(runs []Run, r Run) []Run {
+	if r.Count == 0 {
 		return runs
 	}
-	return append(runs, Run{First: id, Count: 1})
+	if n := len(runs); n > 0 && runs[n-1].First+uint64(runs[n-1].Count) == r.First {
+		runs[n-1].Count += r.Count
+		return runs
+	}
+	return append(runs, r)
 }

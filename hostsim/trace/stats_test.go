@@ -91,7 +91,8 @@ func TestStatsByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// g/0: prompts of 100 and 160; the second finds 127 computed tokens (the last generated one is not), 7 blocks. g/1 finds 6. h finds none.
+	// g/0: prompts of 100 and 160; the second finds 127 computed tokens (the last generated one is not), 7 blocks. g/1 finds
+	// 6. h finds none.
 	s := count(t, r, 0)
 	want := Stats{
 		Sessions: 3, Groups: 1, Turns: 4, PromptTokens: 400, GeneratedTokens: 75,

@@ -14,6 +14,9 @@ var ErrStrata = errors.New("trace: strata")
 // Stratum is a part of the sessions: those of Min to Max turns are Weight of the sum of all weights.
 type Stratum struct{ Min, Max, Weight int }
 
+// String returns it as ParseStrata reads it.
+func (s Stratum) String() string { return fmt.Sprintf("%d-%d:%d", s.Min, s.Max, s.Weight) }
+
 // CampaignStrata are the sessions by turns of a published campaign of RL rollouts: 610 in all. GenerateOptions says more.
 func CampaignStrata() []Stratum {
 	return []Stratum{{6, 15, 106}, {16, 30, 222}, {31, 50, 198}, {51, 75, 64}, {76, 99, 20}}
@@ -46,7 +49,7 @@ func checkStrata(strata []Stratum) error {
 	}
 	for _, s := range strata {
 		if s.Min < 1 || s.Max < s.Min || s.Max > maxTurns || s.Weight < 1 || s.Weight > maxTokens {
-			return fmt.Errorf("%w: %d-%d:%d: turns go from 1 to %d, weights from 1", ErrStrata, s.Min, s.Max, s.Weight, maxTurns)
+			return fmt.Errorf("%w: %v: turns go from 1 to %d, weights from 1 to %d", ErrStrata, s, maxTurns, maxTokens)
 		}
 	}
 	return nil
@@ -60,7 +63,8 @@ func totalWeight(strata []Stratum) int {
 	return total
 }
 
-// strataSkew bends the spread inside of a stratum towards its shorter end, so that the campaign's strata add up to its turns.
+// strataSkew bends the spread inside of a stratum towards its shorter end, so that the campaign's strata add up to its
+// turns.
 const strataSkew = 1.186
 
 // turnsAt returns the turns of the session at the share u of all, from 0 up to 1, in the order of their length.

@@ -45,7 +45,7 @@ func renumbered(sessions []Session) []Session {
 			turn := &s.Turns[j]
 			var runs []Run
 			for _, id := range AppendBlocks(nil, turn.Blocks) {
-				runs = appendID(runs, rename(id))
+				runs = appendRun(runs, Run{First: rename(id), Count: 1})
 			}
 			turn.Blocks = runs
 			if turn.Tail != 0 {

@@ -101,14 +101,15 @@ func (d *wekaDecoder) request(raw json.RawMessage, before []Run) (Turn, []Run, e
 		return Turn{}, nil, err
 	}
 	for _, field := range []struct {
-		from *float64
-		to   *time.Duration
-	}{{&at, &t.At}, {think, &t.Think}, {api, &t.API}} {
+		number int
+		from   *float64
+		to     *time.Duration
+	}{{0, &at, &t.At}, {3, think, &t.Think}, {4, api, &t.API}} {
 		if field.from == nil {
 			continue
 		}
 		if *field.to, err = seconds(*field.from); err != nil {
-			return Turn{}, nil, err
+			return Turn{}, nil, fmt.Errorf("field %d: %w", field.number, err)
 		}
 	}
 	local, err := d.blocks(fields[5], before)
@@ -199,24 +200,14 @@ func firstBlocks(runs []Run, n int) []Run {
 // of one space are joined, so that a long conversation does not become a long list.
 func (d *wekaDecoder) place(local []Run) []Run {
 	out := make([]Run, 0, len(local)+1)
-	add := func(space, first, count uint64) {
-		if count == 0 {
-			return
-		}
-		if n := len(out); n > 0 && out[n-1].First+uint64(out[n-1].Count) == space|first {
-			out[n-1].Count += int(count)
-			return
-		}
-		out = append(out, Run{First: space | first, Count: int(count)})
-	}
 	for _, r := range local {
 		count := uint64(r.Count)
 		inClass := uint64(0)
 		if r.First <= d.shared {
 			inClass = min(count, d.shared-r.First+1)
 		}
-		add(d.classSpace, r.First, inClass)
-		add(d.rowSpace, r.First+inClass, count-inClass)
+		out = appendRun(out, Run{First: d.classSpace | r.First, Count: int(inClass)})
+		out = appendRun(out, Run{First: d.rowSpace | (r.First + inClass), Count: int(count - inClass)})
 	}
 	return out
 }

@@ -44,9 +44,8 @@ func (w *wekaWriter) flush() error {
 		return nil
 	}
 	root := w.family[0]
-	e := wekaEncoder{shared: uint64((root.Tool + root.System) / WEKABlockTokens), local: map[uint64]uint64{}, plain: w.format == WEKAPlain, family: w.family}
+	e := wekaEncoder{shared: uint64((root.Tool + root.System) / WEKABlockTokens), local: map[uint64]uint64{}, plain: w.format == WEKAPlain, family: w.family, unused: 1}
 	e.fresh = e.shared + 1
-	e.unused = 1
 	requests := e.agent(0)
 	var row any = wekaRow{ID: root.ID, Tool: root.Tool, Sys: root.System, Requests: raw(requests)}
 	if e.plain {

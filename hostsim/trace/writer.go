@@ -22,8 +22,8 @@ type Writer interface {
 
 // NewWriter returns a writer of a format: all but NeMoGym, whose rows are mostly what a trace does not have. Formats with
 // one clock (Mooncake, qwen-bailian, decision logs) are written in order of time at Close, and hold all sessions until then.
-// Of Options it takes Format and BytesPerToken. The text of a written chat is made up, of the right
-// length, and as equal as the blocks are.
+// Of Options it takes Format and BytesPerToken. The text of a written chat is made up, of the right length, and as equal
+// as the blocks are.
 func NewWriter(w io.Writer, o Options) (Writer, error) {
 	if err := o.check(); err != nil {
 		return nil, err

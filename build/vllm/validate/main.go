@@ -52,10 +52,6 @@ func main() {
 
 // validate plays all campaigns, or only one, on all engines. It reports whether all bounds hold.
 func validate(ctx context.Context, w io.Writer, update bool, only, one string) (bool, error) {
-	e, err := engine.Find(ctx, os.Stderr)
-	if err != nil {
-		return false, err
-	}
 	sessions, err := trace.Bundled().ReadAll()
 	if err != nil {
 		return false, err
@@ -66,6 +62,10 @@ func validate(ctx context.Context, w io.Writer, update bool, only, one string) (
 	known := campaigns(engines[0], sessions)
 	if n := len(pick(slices.Clone(known), only)); n == 0 || only != "" && n != len(strings.Split(only, ",")) {
 		return false, fmt.Errorf("validate: -campaign %s: names are edges, random, one, four and flight", only)
+	}
+	e, err := engine.Find(ctx, os.Stderr)
+	if err != nil {
+		return false, err
 	}
 	good := true
 	header(w)

@@ -104,7 +104,7 @@ func TestRecordingsAreOfAFullPool(t *testing.T) {
 		preemptions += kept.Preemptions
 		rate := kept.hits().rate()
 		// Were nothing ever evicted, nine tenths of the trace's tokens would be hits.
-		if rate < 0.2 || rate > 0.7 {
+		if rate < 0.05 || rate > 0.7 {
 			t.Errorf("%.0f%% of tokens are hits", 100*rate)
 		}
 		for _, x := range kept.Rows {

@@ -52,6 +52,7 @@ func serve(ctx context.Context, e engine.Engine, s settings) (*server, error) {
 	}
 	log, err := os.Create(filepath.Join(home, "log"))
 	if err != nil {
+		os.RemoveAll(home)
 		return nil, err
 	}
 	defer log.Close()

@@ -9,7 +9,7 @@ import (
 )
 
 // policySettings are those parts of the plugin's configuration that a policy in this process goes by. The plugin reads its
-// configuration itself, and this program cannot import it: a test holds both together by their decisions. That a name or a
+// configuration itself, and this program cannot import it: tests hold both together by schema and decisions. That a name or a
 // value is wrong elsewhere is for the plugin to say.
 type policySettings struct {
 	Policy  string `json:"policy"`

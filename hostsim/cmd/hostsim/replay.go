@@ -266,7 +266,7 @@ func (f *replayFlags) engine() (replica.EngineConfig, error) {
 	if c.Blocks = pool / c.BlockTokens; c.Blocks < 1 {
 		return c, usagef("a pool of %d tokens is less than a block of %d: raise --pool-tokens or lower --block-size", pool, c.BlockTokens)
 	}
-	if _, err := replica.NewEngine(c); err != nil {
+	if err := c.Validate(); err != nil {
 		return c, usageError{err}
 	}
 	return c, nil

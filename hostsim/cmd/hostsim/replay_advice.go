@@ -95,7 +95,7 @@ func (r *replayRun) point(ctx context.Context, name, through string, p fleetPoin
 		c.Progress = func(int) { bar.step() }
 		campaigns = append(campaigns, c)
 	}
-	results, err := play(ctx, campaigns)
+	results, err := play(ctx, campaigns, func(int) string { return name })
 	bar.end()
 	if err != nil {
 		return nil, err
@@ -177,9 +177,9 @@ func (a *advice) verdict(search *advisor, best *fleetOutcome) error {
 	case a.Advice != nil:
 		return nil
 	case best != nil:
-		return fmt.Errorf("replay: %v met the goal in process and missed it through the plugin: raise the goal a little, or take a replica more", best.fleetPoint)
+		return fmt.Errorf("replay: %v met the goal in process and missed it through the plugin: ease the goal a little, or take a replica more", best.fleetPoint)
 	}
 	near := search.nearest()
-	return fmt.Errorf("%w: %v is met by no fleet of up to %d replicas; the nearest is %v with t95 %s and a hit rate of %.4f: raise --max-replicas or lower the goal",
+	return fmt.Errorf("%w: %v is met by no fleet of up to %d replicas; the nearest is %v with t95 %s and a hit rate of %.4f: raise --max-replicas or ease the goal",
 		errUnreachable, search.goal, search.maxReplicas, near.fleetPoint, seconds(slices.Max(near.T95)), slices.Min(near.HitRate))
 }

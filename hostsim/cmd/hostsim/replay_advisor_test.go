@@ -130,3 +130,13 @@ func TestReplayAdviseUnreachable(t *testing.T) {
 		t.Errorf("exit %d, %s, %s", code, stdout, stderr)
 	}
 }
+
+// Advice that no plugin has part in needs none.
+func TestReplayAdvisesWithoutPlugin(t *testing.T) {
+	for _, args := range [][]string{{"--in-process"}, {"--policy", "session_hash,cache_aware"}} {
+		args = append(args, "--wasm", "none.wasm", "--advise", "--goal-hit", "0.1", "--seeds", "1")
+		if code, stdout, stderr := command(smallReplay(args...)...); code != 0 || !strings.Contains(stdout, "\nAdvice: ") {
+			t.Errorf("%v: exit %d: %s", args, code, stderr)
+		}
+	}
+}

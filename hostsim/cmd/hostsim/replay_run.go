@@ -46,7 +46,11 @@ func newReplayRun(ctx context.Context, f *replayFlags, stderr io.Writer) (r *rep
 	if r.config, err = readConfig(f.config); err != nil {
 		return nil, fmt.Errorf("--config: %w (a file, or JSON that begins with {)", err)
 	}
-	if slices.ContainsFunc(f.policies, func(name string) bool { return r.through(name) == throughWasm }) {
+	played := f.policies
+	if f.advise {
+		played = played[:1]
+	}
+	if slices.ContainsFunc(played, func(name string) bool { return r.through(name) == throughWasm }) {
 		if r.wasm, err = readWasm(f.wasm); err != nil {
 			return nil, err
 		}
@@ -101,7 +105,7 @@ func (r *replayRun) campaign(name, through string, seed uint64) (c replay.Campai
 	if c.Overhead == 0 {
 		c.Overhead = -1
 	}
-	if c.ThinkCap == 0 {
+	if c.ThinkCap == 0 && c.Think == replay.ThinkRecorded {
 		c.Think = replay.ThinkNone
 	}
 	c.NewRouter, err = r.routers(name, through)
@@ -109,8 +113,8 @@ func (r *replayRun) campaign(name, through string, seed uint64) (c replay.Campai
 }
 
 // play runs campaigns, as many at once as there are processors, and returns their results in their order. The first error
-// ends all.
-func play(ctx context.Context, campaigns []replay.Campaign) ([]*replay.SeedResult, error) {
+// ends all; it says which policy, by the campaign's number, and seed it is about.
+func play(ctx context.Context, campaigns []replay.Campaign, policy func(i int) string) ([]*replay.SeedResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make([]*replay.SeedResult, len(campaigns))
@@ -124,7 +128,7 @@ func play(ctx context.Context, campaigns []replay.Campaign) ([]*replay.SeedResul
 				result, err := replay.Run(ctx, campaigns[i])
 				mu.Lock()
 				if results[i] = result; err != nil && first == nil {
-					first = err
+					first = fmt.Errorf("%s, seed %d: %w", policy(i), campaigns[i].Seed, err)
 					cancel()
 				}
 				mu.Unlock()
@@ -163,7 +167,7 @@ func (r *replayRun) compare(ctx context.Context, stdout io.Writer) error {
 			campaigns = append(campaigns, c)
 		}
 	}
-	results, err := play(ctx, campaigns)
+	results, err := play(ctx, campaigns, func(i int) string { return f.policies[i/f.seeds] })
 	bar.end()
 	if err != nil {
 		return err
@@ -219,7 +223,8 @@ func (r *replayRun) setup() []replay.Fact {
 	facts := []replay.Fact{
 		{Name: "trace", Value: fmt.Sprintf("%s: %s, %s", r.source.name, counted(r.source.sessions, "session"), counted(r.source.turns, "turn"))},
 		{Name: "fleet", Value: fmt.Sprintf("%s, each %s", counted(f.replicas, "replica"), f.server())},
-		{Name: "engine", Value: fmt.Sprintf("pool %d tokens, block %d, step %d tokens, %d sequences", e.Blocks*e.BlockTokens, e.BlockTokens, e.MaxBatchedTokens, e.MaxSequences)},
+		{Name: "engine", Value: fmt.Sprintf("pool %s tokens, block %s, step %s tokens, %s sequences", thousands(e.Blocks*e.BlockTokens),
+			thousands(e.BlockTokens), thousands(e.MaxBatchedTokens), thousands(e.MaxSequences))},
 		{Name: "load", Value: r.load()},
 	}
 	if f.gateways > 1 {
@@ -255,5 +260,9 @@ func (r *replayRun) load() string {
 	case f.think == string(replay.ThinkNone) || f.thinkCap == 0:
 		return open + ", no pauses"
 	}
-	return fmt.Sprintf("%s, recorded pauses of at most %v x %v", open, f.thinkCap, f.timeScale)
+	pauses := fmt.Sprintf("%s, recorded pauses of at most %s", open, strings.Replace(f.thinkCap.String(), "m0s", "m", 1))
+	if f.timeScale != 1 {
+		pauses += fmt.Sprintf(" x %v", f.timeScale)
+	}
+	return pauses
 }

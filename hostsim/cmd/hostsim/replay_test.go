@@ -181,6 +181,7 @@ func TestReplayRefuses(t *testing.T) {
 		{[]string{"--trace", empty}, exitFailed, "empty.jsonl"},
 		{[]string{"--trace", bad, "--format", "csv"}, exitUsage, "choose one of weka, "},
 		{[]string{"--wasm", filepath.Join(dir, "pinwheel.wasm")}, exitFailed, "make wasm"},
+		{[]string{"--config", `{"cache_aware":{"cache_treshold":1}}`}, exitFailed, "sticky_least_loaded, seed "},
 		{[]string{"--config", `{"cache_aware":{"cache_treshold":1}}`}, exitFailed, "cache_threshold"},
 		{[]string{"--config", `{"session":{"idle_timeout":"soon"}}`, "--in-process"}, exitFailed, "soon"},
 	} {
@@ -192,6 +193,19 @@ func TestReplayRefuses(t *testing.T) {
 		if code == exitUsage && len(lines) != 2 {
 			t.Errorf("%v: %d lines: %s", c.args, len(lines), stderr)
 		}
+	}
+}
+
+// A cap of recorded pauses says nothing about drawn ones.
+func TestReplayThinkCap(t *testing.T) {
+	wallOf := func(args ...string) float64 {
+		return replayJSON(t, append(args, "--policy", "session_hash", "--seeds", "1")...).Policies[0].Seeds[0].Wall
+	}
+	if drawn, capped := wallOf("--think", "rl"), wallOf("--think", "rl", "--think-cap", "0s"); drawn != capped {
+		t.Errorf("drawn pauses: %v s, and %v s with a cap of recorded ones", drawn, capped)
+	}
+	if none, capped := wallOf(), wallOf("--think", "recorded", "--think-cap", "0s"); none != capped {
+		t.Errorf("no pauses: %v s, and %v s with recorded ones cut to nothing", none, capped)
 	}
 }
 

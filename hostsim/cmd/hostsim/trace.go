@@ -22,6 +22,7 @@ func newTrace() *cobra.Command {
 
 Formats: ` + formatNames() + `. All have one JSON value a line; files may be compressed by gzip. docs/traces.md shows
 a row of each.`,
+		Example:               "  hostsim trace stats sessions.jsonl\n  hostsim trace generate --sessions 1000 -o sessions.jsonl.gz",
 		DisableFlagsInUseLine: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -75,15 +76,15 @@ type traceFlags struct {
 
 func (f *traceFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	o := &f.options
+	o, assumed := &f.options, trace.LogAssumptions{}.WithDefaults()
 	flags.StringVar(&f.format, "format", "", "`FORMAT` of the trace; without it, as its first line looks")
 	flags.BoolVar(&f.strict, "strict", false, "exit 1 if there are bad lines")
 	flags.IntVar(&o.BytesPerToken, "bytes-per-token", trace.DefaultBytesPerToken, "conversations: `BYTES` of JSON text that count as a token")
-	flags.IntVar(&o.Log.FirstPrompt, "log-first-prompt", 11_400, "decision log: `TOKENS` assumed of a first prompt")
-	flags.IntVar(&o.Log.PerTurn, "log-per-turn", 2520, "decision log: `TOKENS` assumed by which a prompt is longer than the one before")
-	flags.IntVar(&o.Log.Output, "log-output", 245, "decision log: `TOKENS` assumed to be generated in a turn")
-	flags.IntVar(&o.Log.System, "log-system", 0, "decision log: `TOKENS` assumed to be the same at the beginning of all sessions")
-	flags.DurationVar(&o.Log.API, "log-api-time", trace.DefaultLogAPI, "decision log: `TIME` assumed for an answer")
+	flags.IntVar(&o.Log.FirstPrompt, "log-first-prompt", assumed.FirstPrompt, "decision log: `TOKENS` assumed of a first prompt")
+	flags.IntVar(&o.Log.PerTurn, "log-per-turn", assumed.PerTurn, "decision log: `TOKENS` assumed by which a prompt is longer than the one before")
+	flags.IntVar(&o.Log.Output, "log-output", assumed.Output, "decision log: `TOKENS` assumed to be generated in a turn")
+	flags.IntVar(&o.Log.System, "log-system", assumed.System, "decision log: `TOKENS` assumed to be the same at the beginning of all sessions")
+	flags.DurationVar(&o.Log.API, "log-api-time", assumed.API, "decision log: `TIME` assumed for an answer")
 }
 
 // open opens a trace; - is standard input. Its errors name the file; reading ends with ctx.

@@ -79,7 +79,7 @@ func (w *countingWriter) Write(s trace.Session) error {
 	return err
 }
 
-// writeTrace makes the file and has it filled.
+// writeTrace has a trace written to a file, or to standard output.
 func writeTrace(format trace.Format, o trace.Options, out string, stdout io.Writer, fill func(trace.Writer) error) error {
 	o.Format = format
 	write := func(to io.Writer) error { return fillTrace(o, strings.HasSuffix(out, ".gz"), to, fill) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,17 +35,21 @@ Without flags they are a published campaign of RL rollouts: 610 sessions, 19,582
 			return traceGenerate(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	flags, o := cmd.Flags(), &f.options
+	flags, o, campaign := cmd.Flags(), &f.options, trace.GenerateOptions{}.WithDefaults()
+	var strata []string
+	for _, s := range campaign.Strata {
+		strata = append(strata, s.String())
+	}
 	flags.IntVar(&o.Sessions, "sessions", 0, "`N` sessions; without it, as many as the weights of the strata add up to")
 	flags.Uint64Var(&o.Seed, "seed", 0, "`NUMBER`; another one makes another trace of the same shape")
-	flags.StringVar(&f.strata, "strata", "6-15:106,16-30:222,31-50:198,51-75:64,76-99:20", "sessions by their turns, each FROM-TO:WEIGHT")
-	flags.IntVar(&f.firstPrompt, "first-prompt", 10_600, "`TOKENS` of a first prompt, at least")
-	flags.IntVar(&f.lastFirst, "first-prompt-max", 12_200, "`TOKENS` of a first prompt, at most")
-	flags.IntVar(&o.Growth, "per-turn", 2520, "`TOKENS` by which a session's last prompt is longer than its first, for each turn")
-	flags.IntVar(&o.MaxContext, "max-context", 207_000, "`TOKENS` of a prompt, at most")
-	flags.IntVar(&o.Output, "output-tokens", 245, "`TOKENS` generated in a turn, in the mean")
-	flags.IntVar(&o.System, "system-prompt", 0, "`TOKENS` that all sessions begin with")
-	flags.IntVar(&o.GroupSize, "group-size", 1, "`N` sessions that are samples of one task, with one first prompt")
+	flags.StringVar(&f.strata, "strata", strings.Join(strata, ","), "sessions by their turns, each FROM-TO:WEIGHT")
+	flags.IntVar(&f.firstPrompt, "first-prompt", campaign.FirstPrompt[0], "`TOKENS` of a first prompt, at least")
+	flags.IntVar(&f.lastFirst, "first-prompt-max", campaign.FirstPrompt[1], "`TOKENS` of a first prompt, at most")
+	flags.IntVar(&o.Growth, "per-turn", campaign.Growth, "`TOKENS` by which a session's last prompt is longer than its first, for each turn")
+	flags.IntVar(&o.MaxContext, "max-context", campaign.MaxContext, "`TOKENS` of a prompt, at most")
+	flags.IntVar(&o.Output, "output-tokens", campaign.Output, "`TOKENS` generated in a turn, in the mean")
+	flags.IntVar(&o.System, "system-prompt", campaign.System, "`TOKENS` that all sessions begin with")
+	flags.IntVar(&o.GroupSize, "group-size", campaign.GroupSize, "`N` sessions that are samples of one task, with one first prompt")
 	flags.StringVar(&f.to, "to", string(trace.Groups), "`FORMAT` to write")
 	flags.StringVarP(&f.out, "output", "o", "-", "`FILE` to write, compressed if it ends with .gz; - is standard output")
 	return cmd

@@ -167,8 +167,34 @@ func TestTraceMistakes(t *testing.T) {
 			t.Errorf("%s: exit %d, %q; want %d and %q", tt.line, code, stderr, tt.code, tt.want)
 		}
 	}
-	if _, err := os.Stat(out); err == nil {
-		t.Error("a conversion that failed leaves a file behind")
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("a conversion that failed leaves files behind: %v, %v", left, err)
+	}
+}
+
+// A conversion may write over what it reads, and one that fails leaves what was there. A device is no file to put another in
+// the place of.
+func TestTraceConvertInPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	if code, _, stderr := command(append(strings.Fields("trace generate --sessions 2000 --strata 1-2:1 --first-prompt 100 --first-prompt-max 100 -o"), path)...); code != 0 {
+		t.Fatal(stderr)
+	}
+	for _, tt := range []struct {
+		to   string
+		code int
+	}{{"nemo-gym", 1}, {"weka", 0}, {"groups", 1}} {
+		code, _, stderr := command("trace", "convert", "--to", tt.to, path, "-o", path)
+		if code != tt.code {
+			t.Errorf("%s: exit %d, %s", tt.to, code, stderr)
+		}
+		_, stdout, stderr := command("trace", "stats", path)
+		if !regexp.MustCompile(`(?m)^sessions +2,000$`).MatchString(stdout) {
+			t.Errorf("after %s:\n%s%s", tt.to, stdout, stderr)
+		}
+	}
+	code, _, stderr := command("trace", "convert", "--to", "weka", path, "-o", os.DevNull)
+	if info, err := os.Stat(os.DevNull); code != 0 || err != nil || info.Mode().IsRegular() {
+		t.Errorf("exit %d, %s; %v, %v", code, stderr, info, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"strings"
 
 	"github.com/go-analyze/charts/chartdraw"
 )
@@ -24,18 +25,28 @@ func compare(c *column, policies []shown) (template.HTML, error) {
 	if !any {
 		return "", nil
 	}
-	// Scales begin at 0 where that leaves the dots apart.
+	// Scales begin at 0, or where all replicas are equal, if that leaves the dots apart.
 	lo, hi = lo*c.factor, hi*c.factor
-	if lo < 0.6*hi {
-		lo = 0
+	zero := 0.0
+	if strings.HasSuffix(c.name, "max/mean") {
+		zero = 1
 	}
-	room := max((hi-lo)*0.06, hi*0.002, 1e-9)
+	if lo-zero < 0.6*(hi-zero) {
+		lo = zero
+	}
+	room := max((hi-lo)*0.06, hi*0.01)
+	switch {
+	case hi == 0:
+		room = 1
+	case lo == hi:
+		room = hi * 0.05
+	}
 	low := lo - room
-	if lo >= 0 {
-		low = max(0, low)
+	if lo >= zero {
+		low = max(zero, low)
 	}
 	ch := chart{width: 380, height: 46 + 22*len(policies), gridX: true, about: c.head() + ": " + mediansText(c, policies)}
-	ch.x, ch.xTicks = linear(low, hi+room, 4, number)
+	ch.x, ch.xTicks = linear(low, hi+room, 5, number)
 	n := float64(len(policies))
 	ch.y = &scale{min: 0, max: n}
 	for i, p := range policies {

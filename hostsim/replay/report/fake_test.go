@@ -70,9 +70,11 @@ func fakeSamples(rnd *rand.Rand, s *replay.SeedResult, worse float64) {
 		at := s.Wall * float64(k) / 255
 		left := min(1, (1-float64(k)/255)*3)
 		smp := replay.Sample{At: at, Open: int(112 * left), HitRate: min(0.97, s.HitRate*(1-math.Exp(-float64(k+2)/6))+0.01*rnd.NormFloat64())}
+		smp.PromptTokens = 6_000_000
 		if k == 0 || k == 255 {
-			smp.HitRate = -1
+			smp.HitRate, smp.PromptTokens = -1, 0
 		}
+		smp.CachedTokens = int64(max(0, smp.HitRate) * float64(smp.PromptTokens))
 		for i := range base {
 			n := int(base[i] * left * (1 + 0.4*math.Sin(float64(k)/9+float64(i))) * (1 + 0.2*rnd.NormFloat64()))
 			smp.Requests = append(smp.Requests, max(0, n))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
+	"strings"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replay"
 )
@@ -13,7 +14,7 @@ type figure struct {
 	Title string
 	// Class is the colour of the policy that the figure is about, if it is about one.
 	Class string
-	// Note says which way is better.
+	// Note says what it is and which way is better, or the figures of the run that is drawn.
 	Note string
 	SVG  template.HTML
 }
@@ -46,8 +47,8 @@ func drawFigures(r *replay.Result, policies []shown) (*figures, error) {
 		if err := add(&f.Compare, c.head(), "", svg, err); err != nil {
 			return nil, err
 		}
-		if n := len(f.Compare); n > 0 {
-			f.Compare[n-1].Note = map[int]string{-1: "less is better", 1: "more is better"}[c.want]
+		if n := len(f.Compare); svg != "" {
+			f.Compare[n-1].Note = c.long + map[int]string{-1: "; less is better", 1: "; more is better"}[c.want]
 		}
 	}
 	for _, l := range latencies {
@@ -85,8 +86,22 @@ func drawFigures(r *replay.Result, policies []shown) (*figures, error) {
 		if err := add(&f.Gantt, policies[i].Name, policies[i].Class, svg, err); err != nil {
 			return nil, err
 		}
+		if n := len(f.Gantt); n > 0 && svg != "" {
+			f.Gantt[n-1].Note = phasesText(policies[i].slowest())
+		}
 	}
 	return f, nil
+}
+
+// runText is some figures of a run.
+func runText(s *replay.SeedResult, names ...string) (text string) {
+	one := []replay.PolicyResult{{Seeds: []replay.SeedResult{*s}}}
+	for _, name := range names {
+		if c := newColumn(metricOf(name), one); c.cells[0].n > 0 {
+			text += ", " + c.name + " " + c.withUnit(c.cells[0].median)
+		}
+	}
+	return strings.TrimPrefix(text, ", ")
 }
 
 // drawLoads draws a heat map a policy, all with the same shades and the same time.
@@ -115,6 +130,7 @@ func (f *figures) drawLoads(policies []shown, end float64) error {
 		if err := add(&f.Load, p.Name, p.Class, svg, err); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
+		f.Load[len(f.Load)-1].Note = runText(p.Run, "wall", "hit rate", "busy max/mean")
 	}
 	return nil
 }

@@ -83,6 +83,11 @@ func drawMoves(p plane, moves []float64, y float64) {
 
 // drawSession draws one row and returns where the replica changed.
 func drawSession(p plane, s *replay.SessionSpan, y float64) (moves []float64) {
+	if n := len(s.Turns); n > 0 {
+		from, to := p.px(finite(s.Turns[0].Sent)), p.px(finite(s.Turns[n-1].End))
+		p.rect(from, y-1.5, to-from, 3)
+		p.paint("pause")
+	}
 	phases := [3]struct {
 		class string
 		path  strings.Builder
@@ -117,6 +122,24 @@ func drawSession(p plane, s *replay.SessionSpan, y float64) (moves []float64) {
 		p.paint(phases[k].class)
 	}
 	return moves
+}
+
+// phasesText is the time that sessions spent in each phase, by that from their first turn to their end.
+func phasesText(sessions []replay.SessionSpan) string {
+	var wait, prefill, decode, all float64
+	for _, s := range sessions {
+		for i, t := range s.Turns {
+			wait, prefill, decode = wait+t.Admitted-t.Sent, prefill+t.First-t.Admitted, decode+t.End-t.First
+			if i == len(s.Turns)-1 {
+				all += t.End - s.Turns[0].Sent
+			}
+		}
+	}
+	if !(all > 0) || finite(wait+prefill+decode) == 0 {
+		return ""
+	}
+	part := func(v float64) string { return number(v/all*100, 0) + "% " }
+	return part(wait) + "queued, " + part(prefill) + "prefill, " + part(decode) + "decode, " + part(all-wait-prefill-decode) + "between turns"
 }
 
 func sessionText(s *replay.SessionSpan) string {

@@ -31,6 +31,15 @@ func TestSessionRow(t *testing.T) {
 	if !strings.Contains(p.out.String(), `"decode" d="M20 4.5h30v11h-30z`) {
 		t.Errorf("two decodes that follow each other are not one: %s", p.out.String())
 	}
+	if !strings.HasPrefix(p.out.String(), `<path class="pause" d="M0 8.5h90v3h-90z"/>`) {
+		t.Errorf("the session's extent is not drawn first: %s", p.out.String())
+	}
+	if got, want := phasesText([]replay.SessionSpan{*s, {}}), "22% queued, 22% prefill, 44% decode, 11% between turns"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := phasesText(nil); got != "" {
+		t.Error(got)
+	}
 	if got, want := sessionText(s), "planner: 3 turns from 0 to 90 s; 20 s queued, 20 s prefill, 40 s decode; 1 moves"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

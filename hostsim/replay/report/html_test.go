@@ -97,6 +97,15 @@ func TestHTMLShowsAll(t *testing.T) {
 	}
 }
 
+// A chart that there is none of does not leave its words to another.
+func TestNotes(t *testing.T) {
+	r := &replay.Result{Policies: []replay.PolicyResult{{Policy: "a", Seeds: make([]replay.SeedResult, 2)}}}
+	f, err := drawFigures(r, shownPolicies(r))
+	if err != nil || len(f.Compare) != 2 || f.Compare[1].Title != "t95, s" || f.Compare[1].Note != "until 95% of sessions ended; less is better" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 // What cannot be written is an error.
 func TestFullDisk(t *testing.T) {
 	for _, write := range []func(io.Writer, *replay.Result) error{HTML, Table} {

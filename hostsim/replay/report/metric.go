@@ -28,33 +28,35 @@ type metric struct {
 	of   func(*replay.SeedResult) float64
 	// turns says that without turns there is no such figure.
 	turns bool
+	// long says in a few words what it is, where a page has it on its own.
+	long string
 }
 
 var metrics = []metric{
-	{"wall", seconds, -1, func(s *replay.SeedResult) float64 { return s.Wall }, false},
-	{"t95", seconds, -1, func(s *replay.SeedResult) float64 { return s.T95 }, false},
-	{"hit rate", share, 1, func(s *replay.SeedResult) float64 { return s.HitRate }, true},
-	{"queries/prompt", ratio, -1, func(s *replay.SeedResult) float64 { return s.QueriesPerPrompt }, true},
-	{"TTFT p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.TTFTP50 }, true},
-	{"TTFT p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.TTFTP99 }, true},
-	{"TPOT p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.TPOTP50 }, true},
-	{"queue p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.QueueP99 }, true},
-	{"requests max/mean", ratio, -1, func(s *replay.SeedResult) float64 { return s.RequestsMaxMean }, true},
-	{"busy max/mean", ratio, -1, func(s *replay.SeedResult) float64 { return s.BusyMaxMean }, true},
-	{"preemptions", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Preemptions) }, false},
-	{"moves", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Moves) }, false},
-	{"errors", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Errors) }, false},
+	{"wall", seconds, -1, func(s *replay.SeedResult) float64 { return s.Wall }, false, "until the last session ended"},
+	{"t95", seconds, -1, func(s *replay.SeedResult) float64 { return s.T95 }, false, "until 95% of sessions ended"},
+	{"hit rate", share, 1, func(s *replay.SeedResult) float64 { return s.HitRate }, true, "prompt tokens found in a cache"},
+	{"queries/prompt", ratio, -1, func(s *replay.SeedResult) float64 { return s.QueriesPerPrompt }, true, ""},
+	{"TTFT p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.TTFTP50 }, true, "time to first token"},
+	{"TTFT p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.TTFTP99 }, true, "time to first token"},
+	{"TPOT p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.TPOTP50 }, true, "time per output token"},
+	{"queue p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.QueueP99 }, true, "wait for the engine"},
+	{"requests max/mean", ratio, -1, func(s *replay.SeedResult) float64 { return s.RequestsMaxMean }, true, "busiest by the mean"},
+	{"busy max/mean", ratio, -1, func(s *replay.SeedResult) float64 { return s.BusyMaxMean }, true, "busiest by the mean"},
+	{"preemptions", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Preemptions) }, false, ""},
+	{"moves", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Moves) }, false, ""},
+	{"errors", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Errors) }, false, "turns that nobody served"},
 	// What follows has no column in Table.
-	{"reported hit rate", share, 1, func(s *replay.SeedResult) float64 { return s.ReportedHitRate }, true},
-	{"TPOT p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.TPOTP99 }, true},
-	{"E2E p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.E2EP50 }, true},
-	{"E2E p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.E2EP99 }, true},
-	{"queue p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.QueueP50 }, true},
-	{"session, mean", seconds, -1, func(s *replay.SeedResult) float64 { return s.SessionMean }, true},
-	{"retries", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Retries) }, false},
-	{"KV use, mean", share, 0, func(s *replay.SeedResult) float64 { return s.KVUseMean }, true},
-	{"KV use, max", share, 0, func(s *replay.SeedResult) float64 { return s.KVUseMax }, true},
-	{"decisions/s", plain, 0, func(s *replay.SeedResult) float64 { return s.DecisionsPerSecond }, true},
+	{"reported hit rate", share, 1, func(s *replay.SeedResult) float64 { return s.ReportedHitRate }, true, ""},
+	{"TPOT p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.TPOTP99 }, true, ""},
+	{"E2E p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.E2EP50 }, true, ""},
+	{"E2E p99", seconds, -1, func(s *replay.SeedResult) float64 { return s.E2EP99 }, true, ""},
+	{"queue p50", seconds, -1, func(s *replay.SeedResult) float64 { return s.QueueP50 }, true, ""},
+	{"session, mean", seconds, -1, func(s *replay.SeedResult) float64 { return s.SessionMean }, true, ""},
+	{"retries", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Retries) }, false, ""},
+	{"KV use, mean", share, 0, func(s *replay.SeedResult) float64 { return s.KVUseMean }, true, ""},
+	{"KV use, max", share, 0, func(s *replay.SeedResult) float64 { return s.KVUseMax }, true, ""},
+	{"decisions/s", plain, 0, func(s *replay.SeedResult) float64 { return s.DecisionsPerSecond }, true, ""},
 }
 
 // spread is a metric over the seeds of a policy. n is how many seeds have a number; without one the rest says nothing.

@@ -54,7 +54,7 @@ func lines(policies []shown, about string, lo, hi float64, ticks int, text func(
 			p.paintTitled("line "+s.Class, s.Name)
 		}
 		if ideal > 0 {
-			p.label("ideal "+number(ideal, 1)+"%", float64(p.box.Right), p.py(ideal)+14, "end", "note")
+			p.label("ideal "+number(ideal, 1)+"%, whole run", float64(p.box.Right), p.py(ideal)+14, "end", "note")
 		}
 	}
 	return ch.svg()
@@ -78,19 +78,15 @@ func openSessions(policies []shown) (template.HTML, error) {
 	})
 }
 
-// hitOverTime is the hit rate of at most 32 stretches of time, in percent: a mean of samples, of which one alone may be that of
-// a single turn.
+// hitOverTime is the hit rate of at most 32 stretches of time, in percent: a sample alone may be that of a single turn.
 func hitOverTime(s *replay.SeedResult) (out []point) {
 	step := (len(s.Samples) + 31) / 32
 	for i := 0; i < len(s.Samples); i += step {
-		sum, n := 0.0, 0
+		var prompt, cached int64
 		for _, v := range s.Samples[i:min(i+step, len(s.Samples))] {
-			if v.HitRate >= 0 && !math.IsInf(v.HitRate, 0) {
-				sum += v.HitRate
-				n++
-			}
+			prompt, cached = prompt+v.PromptTokens, cached+v.CachedTokens
 		}
-		out = append(out, point{finite(s.Samples[min(i+step, len(s.Samples))-1].At), sum / float64(max(n, 1)) * 100, n == 0})
+		out = append(out, point{finite(s.Samples[min(i+step, len(s.Samples))-1].At), float64(cached) / float64(max(prompt, 1)) * 100, prompt <= 0})
 	}
 	return out
 }

@@ -2,18 +2,19 @@ package report
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replay"
-	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
-	"github.com/pinwheel-proxy/pinwheel/hostsim/trace"
 )
 
-// recorded is testdata/recorded.json: the bundled trace over three servers under baselines, as it was when that was written.
-// It is data for the report and says nothing of what the replay measures today.
+// command made testdata/recorded.json; shorten trimmed it. It is data for the report and says nothing of what the replay
+// measures today.
+var command = strings.Fields("replay --in-process --seeds 3 --policy sticky_least_loaded,consistent_hash,cache_aware,per_request_round_robin --json -")
+
 func recorded() *replay.Result {
 	text, err := os.ReadFile("testdata/recorded.json")
 	if err != nil {
@@ -29,43 +30,23 @@ func recorded() *replay.Result {
 // With -update: the recording.
 func TestRecord(t *testing.T) {
 	if !*update {
-		if r := recorded(); len(r.Policies) != 3 || len(r.Policies[0].Seeds) != 3 || r.Policies[0].Seeds[0].Turns < 700 {
+		if r := recorded(); len(r.Policies) != 4 || len(r.Policies[0].Seeds) != 3 || r.Policies[0].Seeds[0].Turns != 736 {
 			t.Errorf("%d policies", len(r.Policies))
 		}
 		return
 	}
-	engine, err := replica.Preset("h100", "qwen3-32b", 2)
+	hostsim := exec.CommandContext(t.Context(), "go", append([]string{"run", "../../cmd/hostsim"}, command...)...)
+	hostsim.Stderr = os.Stderr
+	text, err := hostsim.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ideal, err := replay.Ideal(trace.Bundled(), engine.BlockTokens)
-	if err != nil {
+	var r replay.Result
+	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	r := &replay.Result{Ideal: ideal, Setup: []replay.Fact{
-		{Name: "trace", Value: "weka_cc_24: 24 sessions, 736 turns"},
-		{Name: "fleet", Value: "3 replicas, all sessions at once, 1 gateway"},
-		{Name: "engine", Value: fmt.Sprintf("2 x H100, Qwen3-32B, blocks of %d tokens", engine.BlockTokens)},
-	}}
-	for _, name := range []string{replay.SessionHash, replay.RoundRobin, replay.LeastRequests} {
-		newRouter, err := replay.Baseline(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := replay.PolicyResult{Policy: name, Through: "baseline"}
-		for seed := range uint64(3) {
-			s, err := replay.Run(t.Context(), replay.Campaign{Replicas: 3, Engine: engine, Seed: seed + 1, NewRouter: newRouter,
-				Sessions: func() (trace.Reader, error) { return trace.Bundled(), nil }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.Seeds = append(p.Seeds, *s)
-		}
-		r.Policies = append(r.Policies, p)
-	}
-	shorten(r)
-	text, err := json.Marshal(r)
-	if err != nil {
+	shorten(&r)
+	if text, err = json.Marshal(&r); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile("testdata/recorded.json", append(text, '\n'), 0o644); err != nil {
@@ -82,21 +63,15 @@ func shorten(r *replay.Result) {
 			if s != p.Run {
 				s.Samples, s.Slowest, s.Latency = nil, nil, replay.Percentiles{}
 			}
-			var samples []replay.Sample
-			for i := 0; i < len(s.Samples); i += 2 {
-				samples = append(samples, s.Samples[i])
-				round(s.Samples[i].KVUse)
+			s.Samples, s.Slowest = halve(halve(s.Samples)), s.Slowest[:min(4, len(s.Slowest))]
+			for _, values := range [][]float64{s.Latency.TTFT, s.Latency.TPOT, s.Latency.E2E, s.Latency.Queue} {
+				round(values, 1e4)
 			}
-			s.Samples, s.Slowest = samples, s.Slowest[:min(12, len(s.Slowest))]
-			round(s.Latency.TTFT)
-			round(s.Latency.TPOT)
-			round(s.Latency.E2E)
-			round(s.Latency.Queue)
 			for i := range s.Slowest {
 				for k := range s.Slowest[i].Turns {
 					t := &s.Slowest[i].Turns[k]
 					times := []float64{t.Sent, t.Admitted, t.First, t.End}
-					round(times)
+					round(times, 10)
 					t.Sent, t.Admitted, t.First, t.End = times[0], times[1], times[2], times[3]
 				}
 			}
@@ -104,9 +79,23 @@ func shorten(r *replay.Result) {
 	}
 }
 
-// round rounds to a ten-thousandth.
-func round(values []float64) {
+// halve joins each two samples.
+func halve(samples []replay.Sample) (out []replay.Sample) {
+	for i := 1; i < len(samples); i += 2 {
+		a, b := samples[i-1], samples[i]
+		b.PromptTokens, b.CachedTokens = a.PromptTokens+b.PromptTokens, a.CachedTokens+b.CachedTokens
+		round(b.KVUse, 100)
+		if b.HitRate = -1; b.PromptTokens > 0 {
+			b.HitRate = math.Round(float64(b.CachedTokens)/float64(b.PromptTokens)*1e4) / 1e4
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// round rounds to so many parts of one.
+func round(values []float64, parts float64) {
 	for i, v := range values {
-		values[i] = math.Round(v*1e4) / 1e4
+		values[i] = math.Round(v*parts) / parts
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 // tile is a key figure: the best of a metric, and who has it.
 type tile struct {
-	Name, Value, Unit string
+	Name, Long, Value, Unit string
 	// Policy has the value; "" where all have it. Class is its colour.
 	Policy, Class string
 	// Next is the second best, with a word where the seeds of both overlap.
@@ -23,7 +23,7 @@ func tiles(r *replay.Result, policies []shown) (out []tile) {
 		if best < 0 {
 			continue
 		}
-		t := tile{Name: c.name, Value: c.text(c.cells[best].median), Unit: c.unit}
+		t := tile{Name: c.name, Long: c.long, Value: c.text(c.cells[best].median), Unit: c.unit}
 		if len(policies) > 1 && c.best(best) {
 			t.Policy, t.Class = policies[best].Name, policies[best].Class
 			b, n := c.cells[best], c.cells[next]
