@@ -13,7 +13,8 @@ var ErrEvent = errors.New("replay: event")
 type EventKind string
 
 const (
-	// EventFail crashes a replica: what it had is broken off, and its cache is lost. It comes back after For, or never.
+	// EventFail crashes a replica: what it had is broken off, and its cache is lost. It comes back after For, or never;
+	// one that is away already stays away until the later of both ends.
 	// Routers are not told; they see connections that break.
 	EventFail EventKind = "fail"
 	// EventJoin adds a replica, which gets the next number.

@@ -43,7 +43,7 @@ func naiveIdeal(sessions []trace.Session, texts [][]uint64, block int) float64 {
 		for i, u := range s.Turns {
 			text := texts[k]
 			if k++; s.Replays && i+1 < len(s.Turns) && s.Turns[i+1].Input >= u.Input+u.Output {
-				text = texts[k][:min(u.Input+u.Output, len(texts[k]))]
+				text = texts[k][:min(u.Input+u.Output-1, len(texts[k]))]
 			}
 			found := 0
 			for end := block; end <= len(text) && end < u.Input; end += block {
@@ -61,14 +61,28 @@ func naiveIdeal(sessions []trace.Session, texts [][]uint64, block int) float64 {
 	return float64(hit) / float64(all)
 }
 
-// One replica with room for everything reaches the ideal when sessions come one by one.
+// One replica with room for everything reaches the ideal when sessions come one by one, to the token: with prompts that end
+// where a block does and come again, and with answers that do. What counts a trace says the same.
 func TestIdealIsReached(t *testing.T) {
-	sessions := talks(5, 6, 100)
-	sessions[3] = talk("x", 1<<32, 9, 100) // goes on where the first one ended
-	c := campaign(sessions, 1)
-	c.Concurrency, c.InOrder = 1, true
-	ideal, err := Ideal(&list{sessions: sessions}, c.Engine.BlockTokens)
-	if got := play(t, c).HitRate; err != nil || got != ideal || got == 0 {
-		t.Errorf("hit rate %v, ideal %v, %v", got, ideal, err)
+	for _, grow := range []int{100, 96, 20, 39} {
+		for _, replays := range []bool{false, true} {
+			for _, block := range []int{16, 48, 24, 8} {
+				sessions := talks(5, 6, grow)
+				sessions[3] = talk("x", 1<<32, 9, grow) // goes on where the first one ended
+				for i := range sessions {
+					sessions[i].Replays = replays
+				}
+				c := campaign(sessions, 1)
+				c.Engine.BlockTokens, c.Concurrency, c.InOrder = block, 1, true
+				ideal, err := Ideal(&list{sessions: sessions}, block)
+				if got := play(t, c).HitRate; err != nil || got != ideal || got == 0 {
+					t.Errorf("%d more tokens a turn, replays %v, blocks of %d: hit rate %v, ideal %v, %v", grow, replays, block, got, ideal, err)
+				}
+				counter := trace.Counter{BlockTokens: block}
+				if err := counter.AddAll(&list{sessions: sessions}); block%16 == 0 && (err != nil || counter.Stats().IdealHitRate != ideal) {
+					t.Errorf("blocks of %d: counted %v, ideal %v, %v", block, counter.Stats().IdealHitRate, ideal, err)
+				}
+			}
+		}
 	}
 }

@@ -84,7 +84,7 @@ type ReplicaResult struct {
 	PromptTokens int64   `json:"prompt_tokens"` // of turns that it served, as are CachedTokens
 	CachedTokens int64   `json:"cached_tokens"`
 	Preemptions  int64   `json:"preemptions"`
-	Busy         float64 `json:"busy_s"` // time of its steps; one that a crash ends counts as a whole
+	Busy         float64 `json:"busy_s"` // time of its steps; of one that a crash ends, until then
 }
 
 // Sample is the fleet at one time.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -258,13 +259,26 @@ func checkSpans(t *testing.T, schedule []Event, r *SeedResult) {
 			}
 			end = u.End
 			for _, e := range schedule {
-				away := e.Kind == EventFail && u.Sent < (e.At+e.For).Seconds() || e.Kind == EventRemove && u.Admitted-.1 > e.At.Seconds() && u.Sent > e.At.Seconds()
-				if e.Replica == u.Replica && (e.Kind == EventFail || e.Kind == EventRemove) && away && u.Admitted > e.At.Seconds() && u.Admitted < (e.At+max(e.For, 0)).Seconds() {
-					t.Errorf("session %s: turn %+v during %v", s.Session, u, e)
+				if e.Replica == u.Replica && away(e, schedule, u) {
+					t.Errorf("session %s: turn %+v in spite of %v", s.Session, u, e)
 				}
 			}
 		}
 	}
+}
+
+// away tells whether the event keeps a turn from the replica: none begins where a failure lasts, and none comes, the
+// overhead after it was sent, to one that was removed. Times of spans are rounded.
+func away(e Event, schedule []Event, u TurnSpan) bool {
+	const rounding = 2e-6
+	switch e.Kind {
+	case EventFail:
+		gone := slices.ContainsFunc(schedule, func(r Event) bool { return r.Kind == EventRemove && r.Replica == e.Replica && r.At <= e.At })
+		return !gone && u.Admitted > e.At.Seconds()+rounding && (e.For == 0 || u.Admitted < (e.At+e.For).Seconds()-rounding)
+	case EventRemove:
+		return u.Sent+DefaultOverhead.Seconds() > e.At.Seconds()+rounding
+	}
+	return false
 }
 
 // randomSchedule leaves the fleet at least one replica that joins late.

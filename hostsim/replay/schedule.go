@@ -1,6 +1,9 @@
 package replay
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // strike lets event i of the schedule happen.
 func (r *run) strike(i int) error {
@@ -29,18 +32,30 @@ func (r *run) strike(i int) error {
 	return r.members()
 }
 
-// fail crashes a replica. Its requests are sent again in the order in which it had them.
+// forever is when a replica comes back that does not.
+const forever = time.Duration(math.MaxInt64)
+
+// fail crashes a replica. Its requests are sent again in the order in which it had them. One that is down already has
+// none, and comes back at the later of both ends.
 func (r *run) fail(i int, away time.Duration) error {
 	s := r.servers[i]
-	if s.down || s.member.Gone {
+	back := forever
+	if away > 0 {
+		back = r.now + away
+	}
+	if s.member.Gone || s.down && back <= s.back {
 		return nil
 	}
-	s.down, s.stepping = true, false
-	s.round++
-	if away > 0 {
-		r.agenda.add(r.now+away, returns, i, s.round)
+	if s.stepping {
+		end, _ := s.engine.Start(r.now) // of the step that runs
+		r.weigh(s, r.now-end)
 	}
-	for _, q := range s.engine.Crash() {
+	s.down, s.back, s.stepping = true, back, false
+	s.round++
+	if back != forever {
+		r.agenda.add(back, returns, i, s.round)
+	}
+	for _, q := range s.engine.Crash(r.now) {
 		if err := r.broken(r.sessions[q.Tag]); err != nil {
 			return err
 		}

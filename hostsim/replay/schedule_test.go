@@ -3,6 +3,8 @@ package replay
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -40,7 +42,7 @@ func TestFail(t *testing.T) {
 	c.Jitter, c.Schedule = -1, []Event{{Kind: EventFail, At: 102 * time.Millisecond}}
 	f := always(&c, 0)
 	r := play(t, c)
-	if want := []int{statusBroken, statusUnavailable, statusUnavailable, statusUnavailable}; len(f.statuses) != 4 || f.statuses[0] != want[0] || f.statuses[3] != want[3] {
+	if want := []int{statusBroken, statusUnavailable, statusUnavailable, statusUnavailable}; !slices.Equal(f.statuses, want) {
 		t.Errorf("the router heard %v, want %v", f.statuses, want)
 	}
 	if r.Retries != 4 || r.Reasons["to"] != 4 || r.Reasons[ReasonGateway] != 1 || r.Errors != 0 {
@@ -48,6 +50,52 @@ func TestFail(t *testing.T) {
 	}
 	if got := r.Slowest[0].Turns[0]; got.Replica != 1 || got.Sent != 0 || got.Admitted != .202 {
 		t.Errorf("served as %+v", got)
+	}
+}
+
+// A replica that fails again while it is away comes back at the later of both ends. A client sends again after 1, 2 and 4 s.
+func TestFailsWhileAway(t *testing.T) {
+	fail := func(at, away time.Duration) Event {
+		return Event{Kind: EventFail, At: at * time.Millisecond, For: away * time.Millisecond}
+	}
+	for _, c := range []struct {
+		schedule []Event
+		want     float64 // admitted; 0 for never
+	}{
+		{[]Event{fail(50, 1500)}, 3.2},
+		{[]Event{fail(50, 1500), fail(1000, 300)}, 3.2},
+		{[]Event{fail(50, 1500), fail(1000, 3000)}, 7.2},
+		{[]Event{fail(50, 1500), fail(1000, 3000), fail(1550, 100), fail(2000, 100)}, 7.2},
+		{[]Event{fail(50, 1500), fail(1000, 0)}, 0},
+		{[]Event{fail(50, 0), fail(1000, 300)}, 0},
+	} {
+		camp := campaign(talks(1, 1, 160), 1)
+		camp.Jitter, camp.Attempts, camp.Schedule = -1, 4, c.schedule
+		always(&camp, 0)
+		got := 0.
+		if r := play(t, camp); r.Errors == 0 {
+			got = r.Slowest[0].Turns[0].Admitted
+		}
+		if got != c.want {
+			t.Errorf("%v: admitted at %v, want %v", c.schedule, got, c.want)
+		}
+	}
+}
+
+// Of a step that a crash ends, the time until then counts, in the pool's use as well.
+func TestFailEndsBusy(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 2)
+	c.Engine.Step, c.Engine.Blocks = steady(8*time.Second), 20
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventFail, At: 2100 * time.Millisecond}}
+	always(&c, 0)
+	r := play(t, c)
+	if got := r.Replicas[0].Busy; got != 2 {
+		t.Errorf("busy for %v s, want 2", got)
+	}
+	// 10 blocks of a prompt of 160 tokens are half of the pool; the steps after the first need one more.
+	first, later := 2+8.0016, 3*8.
+	if want := (first*.5 + later*.55) / (first + later); math.Abs(r.KVUseMean-want) > 1e-9 {
+		t.Errorf("the pool's use is %v, want %v", r.KVUseMean, want)
 	}
 }
 

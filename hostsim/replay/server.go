@@ -15,6 +15,7 @@ type server struct {
 	stepping bool
 	round    uint16
 	down     bool
+	back     time.Duration // when it comes back, if it is down; forever is never
 	result   ReplicaResult
 	// kv is the integral of the held share of the pool over busy time.
 	kv, kvMax float64
@@ -57,14 +58,14 @@ func (r *run) begin(i int) {
 	if end, busy := s.engine.Start(r.now); busy {
 		s.stepping = true
 		r.agenda.add(end, stepEnds, i, s.round)
-		r.weigh(s, end)
+		r.weigh(s, end-r.now)
 	}
 }
 
-// weigh adds the pool's use during the step that has begun.
-func (r *run) weigh(s *server, end time.Duration) {
+// weigh adds the pool's use during a step that lasts d; less than zero takes back what was added for its rest.
+func (r *run) weigh(s *server, d time.Duration) {
 	use := float64(s.engine.Stats().Held) / float64(r.Engine.Blocks)
-	s.kv += use * (end - r.now).Seconds()
+	s.kv += use * d.Seconds()
 	s.kvMax = max(s.kvMax, use)
 }
 
@@ -83,7 +84,7 @@ func (r *run) step(e entry) error {
 	if r.paused == 0 {
 		if end, busy := s.engine.Start(r.now); busy {
 			r.agenda.moveFirst(end)
-			r.weigh(s, end)
+			r.weigh(s, end-r.now)
 			return nil
 		}
 	}

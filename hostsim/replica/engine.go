@@ -244,8 +244,11 @@ func (e *Engine) End() []*Request {
 }
 
 // Crash takes everything: it returns the requests that waited or ran, in the order of their queues, running ones first,
-// and empties the cache. A step that ran is over.
-func (e *Engine) Crash() []*Request {
+// and empties the cache. A step that ran is over, and was busy until now only.
+func (e *Engine) Crash(now time.Duration) []*Request {
+	if e.stepping {
+		e.stats.Busy -= max(0, e.stepEnd-now)
+	}
 	lost := append([]*Request{}, e.running...)
 	for e.waiting.len() > 0 {
 		lost = append(lost, e.waiting.popFront())
@@ -275,7 +278,8 @@ type EngineStats struct {
 	// long; CachedTokens counts the first admission.
 	Requests, PromptTokens, CachedTokens, QueriedTokens, FoundTokens, OutputTokens int64
 	Steps, Preemptions                                                             int64
-	Busy                                                                           time.Duration
+	// Busy is the time of steps, of one that runs all of it.
+	Busy time.Duration
 	// Now: requests waiting and running, blocks held by requests, blocks with content (held or free).
 	Waiting, Running, Held, Cached int
 }

@@ -173,7 +173,7 @@ func both(t *testing.T, seed uint64) (log []string, stats EngineStats) {
 		}
 		if w.rng.IntN(120) == 0 {
 			naive := n.crash()
-			for k, r := range e.Crash() {
+			for k, r := range e.Crash(now) {
 				if naive[k].id != r.Tag {
 					t.Fatalf("seed %d, event %d: crash returns %d, want %d", seed, i, r.Tag, naive[k].id)
 				}

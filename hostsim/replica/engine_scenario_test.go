@@ -193,7 +193,7 @@ func TestCrash(t *testing.T) {
 	}
 	submit(t, e, 0, r...)
 	e.Start(0)
-	if lost := e.Crash(); !slices.Equal(lost, r) {
+	if lost := e.Crash(0); !slices.Equal(lost, r) {
 		t.Fatalf("lost %v", lost)
 	}
 	if s := e.Stats(); s.Running+s.Waiting+s.Held+s.Cached != 0 || s.Requests != 4 {
@@ -209,6 +209,26 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// A step that a crash ends was busy until then, and one that had ended before is not touched.
+func TestCrashEndsBusy(t *testing.T) {
+	e := newTestEngine(t, EngineConfig{BlockTokens: 4, Blocks: 20, MaxBatchedTokens: 100, MaxSequences: 2, Step: &oneSecond{}})
+	submit(t, e, 0, &Request{Prompt: 10, Output: 3})
+	e.Start(0)
+	e.End()
+	if end, _ := e.Start(time.Second); end != 2*time.Second {
+		t.Fatalf("the second step ends at %v", end)
+	}
+	const want = 1250 * time.Millisecond
+	e.Crash(want)
+	if got := e.Stats().Busy; got != want {
+		t.Errorf("busy for %v, want %v", got, want)
+	}
+	e.Crash(1500 * time.Millisecond)
+	if got := e.Stats().Busy; got != want {
+		t.Errorf("busy for %v after a crash without a step, want %v", got, want)
+	}
+}
+
 // What was found for a request that waits for memory is not there after a crash.
 func TestCrashWithBlockedHead(t *testing.T) {
 	e := newTestEngine(t, EngineConfig{BlockTokens: 4, Blocks: 6, MaxBatchedTokens: 100, MaxSequences: 4})
@@ -221,7 +241,7 @@ func TestCrashWithBlockedHead(t *testing.T) {
 	if s := e.Stats(); s.Waiting != 2 || s.FoundTokens != 32 {
 		t.Fatalf("%+v", s)
 	}
-	e.Crash()
+	e.Crash(0)
 	submit(t, e, 0, blocked)
 	run(e, 0)
 	if blocked.Cached != 0 || blocked.Finished != 0 || e.Stats().OutputTokens != 2 {

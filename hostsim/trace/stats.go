@@ -39,8 +39,8 @@ type Stats struct {
 	// CacheBlockTokens is the size of the blocks that the two rates below are for.
 	CacheBlockTokens int `json:"cache_block_tokens"`
 	// IdealHitRate is the share of the prompt tokens that one cache without bound would serve, if no two requests ran at
-	// the same time: all full blocks that an earlier prompt had. Where a session replays its own output, that counts too.
-	// The order of sessions does not matter: a block is missed once, whoever comes first.
+	// the same time (IdealCache): all full blocks that an earlier prompt had, but for a prompt's last token. Where a session
+	// replays its own output, that counts too.
 	IdealHitRate float64 `json:"ideal_hit_rate"`
 	// SessionHitRate is the same with a cache for each session alone: what is left where sessions share nothing.
 	SessionHitRate float64 `json:"session_hit_rate"`
@@ -62,7 +62,8 @@ type Counter struct {
 
 	s                  Stats
 	groups             map[string]struct{}
-	all, tails, own    blockSet
+	all, own           IdealCache
+	tails              blockSet
 	hit, ownHit        int
 	turns, ctx, final  values
 	think              values
@@ -71,9 +72,9 @@ type Counter struct {
 
 // Add counts a session. Its error wraps ErrBlockSize, and then the session is not counted.
 func (c *Counter) Add(s Session) error {
-	per := 1 // trace blocks in a cache block
+	size := s.BlockTokens
 	if c.BlockTokens > 0 {
-		if per = c.BlockTokens / s.BlockTokens; per*s.BlockTokens != c.BlockTokens || per == 0 {
+		if size = c.BlockTokens; size%s.BlockTokens != 0 {
 			return fmt.Errorf("%w: %d is not a multiple of the trace's %d tokens", ErrBlockSize, c.BlockTokens, s.BlockTokens)
 		}
 	}
@@ -93,17 +94,12 @@ func (c *Counter) Add(s Session) error {
 	c.s.BlockTokens = s.BlockTokens
 	c.turns.add(len(s.Turns))
 	c.final.add(s.Turns[len(s.Turns)-1].Input)
-	c.own.clear()
-	for i, t := range s.Turns {
+	for _, t := range s.Turns {
 		c.addTurn(t)
-		known := 0 // blocks of this prompt that the turn before left behind beyond its own prompt
-		if i > 0 && s.Replays {
-			before := s.Turns[i-1]
-			known = min(BlockCount(t.Blocks), (before.Input+max(0, before.Output-1))/s.BlockTokens)
-		}
-		c.hit += hits(&c.all, t.Blocks, known, per) * per * s.BlockTokens
-		c.ownHit += hits(&c.own, t.Blocks, known, per) * per * s.BlockTokens
 	}
+	c.own.clear()
+	c.hit += c.all.Add(s, size)
+	c.ownHit += c.own.Add(s, size)
 	return nil
 }
 
@@ -138,21 +134,13 @@ func (c *Counter) addTurn(t Turn) {
 	}
 }
 
-// hits returns how many cache blocks, of per trace blocks each, a prompt finds in the cache, and leaves the prompt there.
-func hits(cached *blockSet, prompt []Run, known, per int) int {
-	cached.add(prompt, known)
-	n := cached.prefix(prompt)
-	cached.add(prompt, BlockCount(prompt))
-	return n / per
-}
-
 // Stats returns the sums so far. It sorts the different values of each distribution.
 func (c *Counter) Stats() Stats {
 	s := c.s
 	s.Groups = len(c.groups)
 	s.TurnsPerSession, s.Context, s.Final = c.turns.distribution(1), c.ctx.distribution(1), c.final.distribution(1)
 	s.Think = c.think.distribution(1e-3)
-	s.UniqueBlocks = c.all.size + c.tails.without(&c.all)
+	s.UniqueBlocks = c.all.ids.size + c.tails.without(&c.all.ids)
 	s.RepeatedBlocks = s.BlockReferences - s.UniqueBlocks
 	if c.blockTokensDiffers {
 		s.BlockTokens = 0

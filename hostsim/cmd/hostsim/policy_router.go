@@ -12,6 +12,7 @@ import (
 type policyRouter struct {
 	pool     *policy.Pool
 	rule     policy.HealthRule
+	failures failureStatuses
 	maxBytes int  // of a body that is read
 	prompts  bool // the policy asks for them
 
@@ -40,7 +41,7 @@ func newPolicyRouter(config []byte, name string, seed uint64, fleet []replay.Mem
 	if err != nil {
 		return nil, err
 	}
-	r := &policyRouter{maxBytes: s.Body.MaxBytes, pins: map[string]policy.Pin{}, running: map[*policyTurn]bool{}}
+	r := &policyRouter{failures: s.Health.Statuses, maxBytes: s.Body.MaxBytes, pins: map[string]policy.Pin{}, running: map[*policyTurn]bool{}}
 	if r.pool, err = s.pool(seed); err != nil {
 		return nil, err
 	}
@@ -106,10 +107,15 @@ func (r *policyRouter) Done(now time.Duration, d replay.Decision, status int) er
 	if !ok {
 		return nil // nobody was named
 	}
-	if status == 0 || status >= 500 {
+	broken := status == 0
+	if broken {
+		status = 503 // a gateway's answer to a connection that broke
+	}
+	switch {
+	case r.failures.has(status):
 		// By address, as a gateway tells it: the replica there may be another one by now.
 		r.pool.Fail(r.ids[d.Replica], t.began, ms, r.rule)
-	} else {
+	case !broken:
 		r.pool.Succeed(t.id, t.began)
 	}
 	r.pool.End(t.id)

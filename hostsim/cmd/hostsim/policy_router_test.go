@@ -28,6 +28,8 @@ func TestWasmAndPolicyDecideAlike(t *testing.T) {
 	}{
 		{policy: "sticky_least_loaded", workers: 2, joins: true},
 		{policy: "sticky_least_loaded", workers: 1, failures: true},
+		{policy: "sticky_least_loaded", workers: 1, failures: true, config: `{"health":{"statuses":["4xx"]}}`},
+		{policy: "sticky_least_loaded", workers: 1, failures: true, config: `{"health":{"statuses":[429,503]}}`},
 		{policy: "consistent_hash", workers: 2, joins: true},
 		{policy: "consistent_hash", workers: 1, failures: true},
 		{policy: "consistent_hash", workers: 2, joins: true, config: `{"consistent_hash":{"load_factor":0}}`},
@@ -153,7 +155,7 @@ func (l *lockstep) send(d *dueTurn) {
 func (l *lockstep) answer(d *dueTurn) (over bool) {
 	status := 200
 	if l.failures && d.a.Replica >= 0 && d.a.Replica%4 == int(d.at/time.Minute)%8 {
-		status = []int{0, 503}[l.random.IntN(2)]
+		status = []int{0, 503, 429, 400}[l.random.IntN(4)]
 	}
 	l.both("Done", l.a.Done(d.at, d.a, status), l.b.Done(d.at, d.b, status))
 	d.running = false

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/policy"
@@ -21,9 +23,10 @@ type policySettings struct {
 		MaxBytes int `json:"max_bytes"`
 	} `json:"body"`
 	Health struct {
-		Failures    uint16 `json:"failures"`
-		Cooldown    span   `json:"cooldown"`
-		MaxCooldown span   `json:"max_cooldown"`
+		Failures    uint16          `json:"failures"`
+		Cooldown    span            `json:"cooldown"`
+		MaxCooldown span            `json:"max_cooldown"`
+		Statuses    failureStatuses `json:"statuses"`
 	} `json:"health"`
 	ConsistentHash struct {
 		LoadFactor float64 `json:"load_factor"`
@@ -39,10 +42,15 @@ type policySettings struct {
 // span is a time as the configuration spells it, such as "90s".
 type span time.Duration
 
-func (s *span) UnmarshalText(text []byte) error {
-	d, err := time.ParseDuration(string(text))
+func (s *span) UnmarshalJSON(text []byte) error {
+	var spelt string
+	err := json.Unmarshal(text, &spelt)
+	d, wrong := time.ParseDuration(spelt)
+	if err != nil || wrong != nil {
+		return &json.UnmarshalTypeError{Value: string(text), Type: reflect.TypeFor[span]()}
+	}
 	*s = span(d)
-	return err
+	return nil
 }
 
 func (s span) milliseconds() int64 { return time.Duration(s).Milliseconds() }
@@ -54,11 +62,14 @@ func readPolicySettings(config []byte, name string) (*policySettings, error) {
 	s.Session.IdleTimeout, s.Session.MaxSessions = span(2*time.Hour), 100_000
 	s.Body.MaxBytes = 65536
 	s.Health.Failures, s.Health.Cooldown, s.Health.MaxCooldown = 3, span(10*time.Second), span(5*time.Minute)
+	for status := 500; status <= 599; status++ {
+		s.Health.Statuses[status-firstFailure] = true
+	}
 	s.ConsistentHash.LoadFactor = 1.25
 	s.CacheAware.Threshold, s.CacheAware.BalanceAbs, s.CacheAware.BalanceRel, s.CacheAware.MaxPrefixes = 0.3, 64, 1.5, 65536
 	if len(config) > 0 {
 		if err := json.Unmarshal(config, &s); err != nil {
-			return nil, fmt.Errorf("configuration: %w", err)
+			return nil, settingError(err)
 		}
 	}
 	if name != "" {
@@ -68,6 +79,38 @@ func readPolicySettings(config []byte, name string) (*policySettings, error) {
 		return nil, fmt.Errorf("configuration: session.idle_timeout and session.max_sessions must be above 0")
 	}
 	return &s, nil
+}
+
+// settingError says where a configuration is wrong, what is there and what is allowed.
+func settingError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return fmt.Errorf("configuration: %w; allowed: a JSON object", err)
+	}
+	where := wrong.Field
+	if where == "" {
+		where = "(whole configuration)"
+	}
+	return fmt.Errorf("configuration: %s: %s is not what belongs there; allowed: %s", where, wrong.Value, allowedAs(wrong.Type))
+}
+
+// allowedAs says what a setting of that type may be.
+func allowedAs(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[span]():
+		return `a string such as "90s" or "2h"`
+	case reflect.TypeFor[failureStatuses]():
+		return `a list of numbers from 400 to 599, "4xx" and "5xx"`
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Struct:
+		return "an object"
+	}
+	return "a whole number, 0 or more"
 }
 
 // pool returns a pool without replicas.

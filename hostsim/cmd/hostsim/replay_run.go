@@ -8,7 +8,6 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replay"
@@ -215,54 +214,4 @@ func (f *replayFlags) writeJSON(v any, stdout io.Writer) error {
 		err = fmt.Errorf("--json: %w", err)
 	}
 	return err
-}
-
-// setup says what is replayed, for a reader of the report.
-func (r *replayRun) setup() []replay.Fact {
-	f, e := r.flags, r.engine
-	facts := []replay.Fact{
-		{Name: "trace", Value: fmt.Sprintf("%s: %s, %s", r.source.name, counted(r.source.sessions, "session"), counted(r.source.turns, "turn"))},
-		{Name: "fleet", Value: fmt.Sprintf("%s, each %s", counted(f.replicas, "replica"), f.server())},
-		{Name: "engine", Value: fmt.Sprintf("pool %s tokens, block %s, step %s tokens, %s sequences", thousands(e.Blocks*e.BlockTokens),
-			thousands(e.BlockTokens), thousands(e.MaxBatchedTokens), thousands(e.MaxSequences))},
-		{Name: "load", Value: r.load()},
-	}
-	if f.gateways > 1 {
-		facts = append(facts, replay.Fact{Name: "gateways", Value: fmt.Sprintf("%d, turns dealt %s", f.gateways, f.deal)})
-	}
-	if f.clients > 1 {
-		facts = append(facts, replay.Fact{Name: "clients", Value: fmt.Sprint(f.clients)})
-	}
-	if len(r.events) > 0 {
-		var texts []string
-		for _, e := range r.events {
-			texts = append(texts, e.String())
-		}
-		facts = append(facts, replay.Fact{Name: "events", Value: strings.Join(texts, "; ")})
-	}
-	return facts
-}
-
-func (r *replayRun) load() string {
-	f := r.flags
-	open := "all sessions at once"
-	switch {
-	case f.concurrency > 0:
-		open = counted(f.concurrency, "session") + " at once"
-	case f.advise:
-		open = "sessions at once as below"
-	}
-	switch {
-	case f.openLoop:
-		return open + ", turns when recorded"
-	case f.think == string(replay.ThinkRL):
-		return open + ", pauses drawn as an RL sandbox's (an assumption)"
-	case f.think == string(replay.ThinkNone) || f.thinkCap == 0:
-		return open + ", no pauses"
-	}
-	pauses := fmt.Sprintf("%s, recorded pauses of at most %s", open, strings.Replace(f.thinkCap.String(), "m0s", "m", 1))
-	if f.timeScale != 1 {
-		pauses += fmt.Sprintf(" x %v", f.timeScale)
-	}
-	return pauses
 }
