@@ -139,8 +139,8 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 
 # Which tests are raced: all of the packages that serve several at once, and of hostsim's own those that start goroutines, or
 # have its ticks or its explorer start them. What is computed by one goroutine from end to end (policy, conformance tables,
-# fuzz seeds, recordings, a replay, a simulated engine) has nothing to race with; TestExplorePruned... and TestPublished... repeat what their neighbours
-# do, a thousand times.
+# fuzz seeds, recordings, a simulated engine) has nothing to race with; TestExplorePruned... and TestPublished... repeat what
+# their neighbours do, a thousand times.
 RACE_PACKAGES := ./hostsim/cmd/hostsim ./hostsim/gateway ./hostsim/hosttest ./hostsim/livepage
 race: wasm ## the tests that run goroutines, under the race detector (needs a C compiler)
 	$(GO) test -race -timeout 15m -skip '^TestPublished|^TestWasmAndPolicyDecideAlike' $(RACE_PACKAGES)
