@@ -30,7 +30,7 @@ func newFit() *cobra.Command {
 		Long: `fit reads what a real vLLM did, request by request, and looks for the numbers with which the simulated server is most
 like it: a step's fixed time, and what shares of the GPU's FLOPS and bandwidth are reached. It prints measured and
 modelled latencies, and beside them how far the model is off on the second half of the requests when it was fitted to the
-first alone.
+first alone (of 16 requests or more).
 
 LOG is the result file of vllm bench serve --save-result --save-detailed, or JSON lines with input_toks, output_toks,
 arrival_time, first_token_ts and last_token_ts (seconds). ENGINE.json says what the GPU and the model are, and how the
@@ -70,16 +70,11 @@ func fit(path string, f fitFlags, stdout io.Writer) error {
 	if err != nil {
 		return fitError(path, err)
 	}
-	half := len(log) / 2
-	blind, err := replica.FitRoofline(engine, log, f.hold, func(i int) bool { return i < half })
-	if err != nil {
-		return fitError(path, err)
-	}
 	all, err := comparisons(fitted, log, 0)
 	if err != nil {
 		return err
 	}
-	heldOut, err := comparisons(blind, log, half)
+	heldOut, err := f.blind(engine, path, log)
 	if err != nil {
 		return err
 	}
@@ -90,6 +85,23 @@ func fit(path string, f fitFlags, stdout io.Writer) error {
 		}
 	}
 	return judge(all, f.within)
+}
+
+// fewestFitted is the least number of requests to fit five numbers to, and to try them on, for what is held out to mean
+// something.
+const fewestFitted = 8
+
+// blind fits to the first half of the log and compares the other; nil where a half is too short to tell anything.
+func (f *fitFlags) blind(engine replica.EngineConfig, path string, log []replica.EngineRecord) ([]comparison, error) {
+	half := len(log) / 2
+	if half < fewestFitted {
+		return nil, nil
+	}
+	fitted, err := replica.FitRoofline(engine, log, f.hold, func(i int) bool { return i < half })
+	if err != nil {
+		return nil, fitError(path, err)
+	}
+	return comparisons(fitted, log, half)
 }
 
 // readFrom opens a file and reads it; errors name it.
@@ -177,9 +189,17 @@ func printFit(w io.Writer, requests int, m *replica.Roofline, all, heldOut []com
 	}
 	fmt.Fprintln(w)
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(columns, "\tmeasured\tmodel\toff\theld out\t")
+	fmt.Fprint(columns, "\tmeasured\tmodel\toff\t")
+	if heldOut != nil {
+		fmt.Fprint(columns, "held out\t")
+	}
+	fmt.Fprintln(columns)
 	for i, c := range all {
-		fmt.Fprintf(columns, "%s\t%.4gs\t%.4gs\t%+.1f%%\t%+.1f%%\t\n", c.name, c.measured.Seconds(), c.model.Seconds(), c.off(), heldOut[i].off())
+		fmt.Fprintf(columns, "%s\t%.4gs\t%.4gs\t%+.1f%%\t", c.name, c.measured.Seconds(), c.model.Seconds(), c.off())
+		if heldOut != nil {
+			fmt.Fprintf(columns, "%+.1f%%\t", heldOut[i].off())
+		}
+		fmt.Fprintln(columns)
 	}
 	columns.Flush()
 }

@@ -76,6 +76,26 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// What was fitted to a handful of requests is not tried on others.
+func TestFitOfFewRequests(t *testing.T) {
+	log, engine := fitFiles(t)
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	for n, want := range map[int]bool{1: false, 15: false, 16: true} {
+		few := filepath.Join(t.TempDir(), "few.jsonl")
+		if err := os.WriteFile(few, []byte(strings.Join(lines[:n], "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, stdout, stderr := command("fit", few, "--engine", engine, "--hold", "mfu,weight_read,kv_read")
+		if code != 0 || !strings.Contains(stdout, "TPOT mean") || strings.Contains(stdout, "held out") != want || strings.Count(stdout, "\n") != 11 {
+			t.Errorf("%d requests: exit %d, want held out: %v\n%s%s", n, code, want, stdout, stderr)
+		}
+	}
+}
+
 func TestFitRefuses(t *testing.T) {
 	log, engine := fitFiles(t)
 	for _, c := range []struct {
