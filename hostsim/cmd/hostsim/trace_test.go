@@ -28,6 +28,10 @@ func TestTracesPage(t *testing.T) {
 	if err := os.Symlink(filepath.Join(project, "hostsim"), "hostsim"); err != nil {
 		t.Fatal(err)
 	}
+	log := pageRows(page)[trace.DecisionLog]
+	if err := os.WriteFile("gateway.log", []byte("[info] started\n"+log+strings.Replace(log, "e9d10d90", "aa", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var printed string
 	ran, shown := 0, 0
 	for _, block := range regexp.MustCompile("(?s)```(sh|text)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
@@ -59,9 +63,17 @@ func TestTracesPage(t *testing.T) {
 			shown++
 		}
 	}
-	if ran < 8 || shown < 15 {
+	if ran < 10 || shown < 15 {
 		t.Errorf("only %d commands and %d lines of output", ran, shown)
 	}
+}
+
+func pageRows(page []byte) map[trace.Format]string {
+	rows := map[trace.Format]string{}
+	for _, m := range regexp.MustCompile("(?s)\n### `([a-z-]+)`\n\n```jsonl\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		rows[trace.Format(m[1])] = m[2]
+	}
+	return rows
 }
 
 // Each format has a row on the page, which is read as that format.
@@ -70,10 +82,7 @@ func TestTracesPageRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[trace.Format]string{}
-	for _, m := range regexp.MustCompile("(?s)\n### `([a-z-]+)`\n\n```jsonl\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-		rows[trace.Format(m[1])] = m[2]
-	}
+	rows := pageRows(page)
 	for _, format := range trace.Formats() {
 		r, got, err := trace.Open(strings.NewReader(rows[format]), trace.Options{})
 		if err != nil || got != format {
@@ -153,6 +162,7 @@ func TestTraceMistakes(t *testing.T) {
 		{"trace stats --log-output 9999 " + weka, 2, "9999 generated a turn"},
 		{"trace stats no-such-file", 1, "no-such-file"},
 		{"trace stats " + odd, 1, `odd.jsonl: unknown format: line 1 has the keys "a"; give one of weka`},
+		{"trace stats --format decision-log " + odd, 1, "odd.jsonl: not a decision log: 1 lines, none of them a decision of the plugin's"},
 		{"trace convert " + weka, 2, "give --to"},
 		{"trace convert --to x " + weka, 2, `--to: there is no format "x"`},
 		{"trace convert --to nemo-gym " + weka, 1, "nemo-gym can only be read"},
@@ -195,6 +205,19 @@ func TestTraceConvertInPlace(t *testing.T) {
 	code, _, stderr := command("trace", "convert", "--to", "weka", path, "-o", os.DevNull)
 	if info, err := os.Stat(os.DevNull); code != 0 || err != nil || info.Mode().IsRegular() {
 		t.Errorf("exit %d, %s; %v, %v", code, stderr, info, err)
+	}
+}
+
+// What is assumed of a decision log gets into what it is converted to.
+func TestTraceConvertAssumes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.log")
+	line := `{"pinwheel": "decision", "time": "2026-11-30T05:02:0%s", "pool": "p", "session": "a", "reason": "placed"}` + "\n"
+	if err := os.WriteFile(path, []byte(strings.Replace(line, "%s", "1Z", 1)+"other\n"+strings.Replace(line, "%s", "9Z", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := command(append(strings.Fields("trace convert --to weka --log-first-prompt 800 --log-per-turn 64 --log-output 9"), path)...)
+	if want := `{"id":"p/a","tool":0,"sys":0,"r":[[0,800,9,0,5,[0,12]],[8,864,9,3,5,[12,1]]]}` + "\n"; code != 0 || stdout != want {
+		t.Errorf("exit %d, %s\n%s\nwant %s", code, stderr, stdout, want)
 	}
 }
 
