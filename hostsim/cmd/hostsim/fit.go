@@ -34,14 +34,14 @@ first alone (of 16 requests or more).
 
 LOG is the result file of vllm bench serve --save-result --save-detailed, or JSON lines with input_toks, output_toks,
 arrival_time, first_token_ts and last_token_ts (seconds). ENGINE.json says what the GPU and the model are, and how the
-server was started; docs/replay.md explains it.`,
+server was started; docs/replay-model.md explains it.`,
 		Example: `  hostsim fit bench.json --engine h100.json
   hostsim fit bench.json --engine h100.json --out fitted.json
   hostsim fit other.json --engine fitted.json --hold base,mfu,weight_read,kv_read --within 5`,
 		Args:              exactArgs(1, "one log"),
 		ValidArgsFunction: completeOneFile("json", "jsonl"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return fit(args[0], f, cmd.OutOrStdout())
+			return fit(args[0], f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&f.engine, "engine", "", "file with the server: GPU, model, pool, settings (required)")
@@ -51,7 +51,7 @@ server was started; docs/replay.md explains it.`,
 	return cmd
 }
 
-func fit(path string, f fitFlags, stdout io.Writer) error {
+func fit(path string, f fitFlags, stdout, stderr io.Writer) error {
 	if f.engine == "" {
 		return usagef("fit wants --engine FILE, which says what the server is")
 	}
@@ -78,11 +78,14 @@ func fit(path string, f fitFlags, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	printFit(stdout, len(log), fitted.Step.(*replica.Roofline), all, heldOut)
+	model := fitted.Step.(*replica.Roofline)
+	printFit(stdout, len(log), model, all, heldOut)
+	f.warn(stderr, len(log), engine.Step.(*replica.Roofline), model)
 	if f.out != "" {
 		if err := writeEngine(f.out, fitted, fmt.Sprintf("fitted to %d requests", len(log))); err != nil {
 			return err
 		}
+		fmt.Fprintf(stderr, "wrote %s; hostsim replay --engine %s uses it\n", f.out, f.out)
 	}
 	return judge(all, f.within)
 }

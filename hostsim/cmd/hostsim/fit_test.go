@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func TestFit(t *testing.T) {
 		t.Errorf("as the file has it: exit %d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = command("fit", log, "--engine", engine, "--hold", "mfu,weight_read,kv_read", "--out", out, "--within", "2")
-	if code != 0 || strings.Count(stdout, "\n") != 11 {
+	if wrote := "wrote " + out + "; hostsim replay --engine " + out + " uses it\n"; code != 0 || strings.Count(stdout, "\n") != 11 || !strings.HasSuffix(stderr, wrote) {
 		t.Errorf("fitted: exit %d\n%s%s", code, stdout, stderr)
 	}
 	if code, stdout, stderr = command(append(held, "--engine", out)...); code != 0 {
@@ -93,6 +94,15 @@ func TestFitOfFewRequests(t *testing.T) {
 		if code != 0 || !strings.Contains(stdout, "TPOT mean") || strings.Contains(stdout, "held out") != want || strings.Count(stdout, "\n") != 11 {
 			t.Errorf("%d requests: exit %d, want held out: %v\n%s%s", n, code, want, stdout, stderr)
 		}
+	}
+}
+
+func TestFitHelpNamesItsPage(t *testing.T) {
+	_, stdout, _ := command("fit", "--help")
+	name := regexp.MustCompile(`docs/\S+\.md`).FindString(stdout)
+	page, err := os.ReadFile("../../../" + name)
+	if err != nil || !strings.Contains(string(page), "`engine.json` says") {
+		t.Errorf("%q does not explain ENGINE.json: %v", name, err)
 	}
 }
 
