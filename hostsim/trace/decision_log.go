@@ -165,8 +165,8 @@ func (d *decisionLog) decode(text []byte) (request, error) {
 	return q, nil
 }
 
-// none tells an empty trace from a text that is something else.
-func (d *decisionLog) none(lines int) error {
+// end tells a log that ends from a text that is something else.
+func (d *decisionLog) end(lines int) error {
 	if d.found {
 		return io.EOF
 	}

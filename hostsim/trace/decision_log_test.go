@@ -88,6 +88,26 @@ func TestDecisionLogKeyless(t *testing.T) {
 	}
 }
 
+// A session whose name ends with the separator is not written as one without a session.
+func TestDecisionLogKeepsNames(t *testing.T) {
+	var text strings.Builder
+	w, err := NewWriter(&text, Options{Format: DecisionLog})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := Turn{Input: 32, Blocks: []Run{{1, 2}}}
+	if err := errors.Join(w.Write(Session{ID: "g/", BlockTokens: 16, Turns: []Turn{turn, turn}}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, _, err := Open(strings.NewReader(text.String()), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadAll(r); err != nil || len(got) != 1 || len(got[0].Turns) != 2 {
+		t.Errorf("%+v, %v from\n%s", got, err, text.String())
+	}
+}
+
 // A decision is known by what its JSON says: spaces, the order of the keys and what stands around it play no part.
 func TestDecisionLogIsJSON(t *testing.T) {
 	for _, line := range []string{

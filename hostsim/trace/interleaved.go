@@ -21,14 +21,14 @@ type request struct {
 // errNoRequest is a rowDecoder's word for a line to pass over.
 var errNoRequest = errors.New("trace: no request")
 
-// rowDecoder turns a line into a request. Its state changes only where it returns one.
+// rowDecoder turns a line into a request. What it knows of requests changes only where it returns one.
 type rowDecoder interface {
 	decode(text []byte) (request, error)
 	blockTokens() int
 	// finish completes a session that has all its turns: the one of this number, from 0.
 	finish(s *Session, number int)
-	// none is the error for a trace of so many lines without a request: io.EOF where it may be empty.
-	none(lines int) error
+	// end is the error after the last session: io.EOF, or why so many lines are no such trace.
+	end(lines int) error
 }
 
 // asRead is a rowDecoder's part where rows say everything.
@@ -36,7 +36,7 @@ type asRead struct{}
 
 func (asRead) finish(*Session, int) {}
 
-func (asRead) none(int) error { return io.EOF }
+func (asRead) end(int) error { return io.EOF }
 
 // interleaved reads a trace whose sessions are mixed in time. A session is known only when the last line has been read,
 // so it holds all of them: some 100 bytes a request, and 16 for each run of its blocks.
@@ -70,11 +70,8 @@ func (r *interleaved) Next() (Session, error) {
 			return Session{}, r.lines.bad(err)
 		}
 	}
-	switch {
-	case len(r.sessions) == 0 && r.returned == 0:
-		return Session{}, r.decoder.none(r.lines.number)
-	case len(r.sessions) == 0:
-		return Session{}, io.EOF
+	if len(r.sessions) == 0 {
+		return Session{}, r.decoder.end(r.lines.number)
 	}
 	s := r.sessions[0]
 	r.sessions = r.sessions[1:]
