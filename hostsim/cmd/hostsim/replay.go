@@ -136,6 +136,9 @@ func (f *replayFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.maxReplicas, "max-replicas", 64, "advise: try `N` replicas at most")
 }
 
+// mostReplicas is how many the plugin takes.
+const mostReplicas = 1024
+
 // longestPause is a year.
 const longestPause = 365 * 24 * time.Hour
 
@@ -145,10 +148,10 @@ func (f *replayFlags) check() error {
 		flag             string
 		value, low, high int
 	}{
-		{"sessions", f.sessions, 0, 10_000_000}, {"replicas", f.replicas, 1, 1024}, {"concurrency", f.concurrency, 0, 10_000_000},
+		{"sessions", f.sessions, 0, 10_000_000}, {"replicas", f.replicas, 1, mostReplicas}, {"concurrency", f.concurrency, 0, 10_000_000},
 		{"seeds", f.seeds, 1, 1000}, {"tp", f.tp, 1, 64}, {"block-size", f.blockSize, 0, 1 << 20}, {"pool-tokens", f.poolTokens, 0, 1 << 40},
 		{"max-batched-tokens", f.maxBatchedTokens, 0, 1 << 24}, {"max-sequences", f.maxSequences, 0, 1 << 20},
-		{"gateways", f.gateways, 1, 64}, {"workers", f.workers, 1, 256}, {"clients", f.clients, 1, 100_000}, {"max-replicas", f.maxReplicas, 1, 1024},
+		{"gateways", f.gateways, 1, 64}, {"workers", f.workers, 1, 256}, {"clients", f.clients, 1, 100_000}, {"max-replicas", f.maxReplicas, 1, mostReplicas},
 	} {
 		if n.value < n.low || n.value > n.high {
 			return usagef("--%s %d is outside %d to %d", n.flag, n.value, n.low, n.high)
@@ -293,6 +296,15 @@ func (f *replayFlags) schedule() ([]replay.Event, error) {
 	}
 	if err := replay.ValidateSchedule(events, f.replicas); err != nil {
 		return nil, usageError{err}
+	}
+	fleet := f.replicas
+	for _, e := range events {
+		if e.Kind == replay.EventJoin {
+			fleet++
+		}
+	}
+	if fleet > mostReplicas {
+		return nil, usagef("%d replicas with those that join: the plugin takes %d at most", fleet, mostReplicas)
 	}
 	return events, nil
 }

@@ -168,6 +168,7 @@ func TestReplayRefuses(t *testing.T) {
 		{[]string{"--html", filepath.Join(dir, "x"), "--json", dir + "/./x"}, exitUsage, "name two files"},
 		{[]string{"--overhead", "1000000h"}, exitUsage, "outside 0 to 8760h"},
 		{[]string{"--event", "update every 1s pause 1s"}, exitUsage, "no time between them"},
+		{[]string{"--replicas", "1024", "--event", "join at 1s", "--in-process"}, exitUsage, "1025 replicas with those that join"},
 		{[]string{"--trace", os.DevNull}, exitFailed, "no plain file"},
 		{[]string{"--trace", binary}, exitFailed, "groups by --format"},
 		{[]string{"--goal-t95", "1m"}, exitUsage, "give that, too"},

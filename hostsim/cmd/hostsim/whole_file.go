@@ -26,6 +26,9 @@ func writeWhole(path string, fill func(io.Writer) error) error {
 		mode = info.Mode().Perm()
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), ".hostsim-*")
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
+		failed.Path = path // not a name that nobody gave
+	}
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,10 @@ func TestWriteWhole(t *testing.T) {
 	if all, err := os.ReadDir(dir); err != nil || len(all) != 2 {
 		t.Errorf("left behind: %v, %v", all, err)
 	}
+	nowhere := filepath.Join(dir, "no", "a")
+	if err := writeWhole(nowhere, writeAll(nil)); err == nil || err.Error() != "open "+nowhere+": no such file or directory" {
+		t.Error(err)
+	}
 	if err := writeWhole(os.DevNull, writeAll([]byte("new"))); err != nil {
 		t.Error(err)
 	}
