@@ -178,7 +178,7 @@ func Open(r io.Reader, o Options) (Reader, Format, error) {
 // detect reads the first line and puts it back.
 func detect(l *lines) (Format, error) {
 	// A gateway's log has other lines, too, and words of its own before the JSON.
-	if head, _ := l.in.Peek(64 << 10); bytes.Contains(head, decisionMark) {
+	if head, _ := l.in.Peek(64 << 10); findDecision(head) >= 0 {
 		return DecisionLog, nil
 	}
 	text, err := l.next()

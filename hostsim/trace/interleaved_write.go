@@ -168,7 +168,7 @@ type decisionRow struct {
 
 func writeDecision(_ *interleavedWriter, p placed) any {
 	row := decisionRow{Pinwheel: "decision", Time: logEpoch.Add(p.at), Pool: "default", Session: p.id, Reason: "placed"}
-	if pool, session, ok := cutLast(p.id); ok {
+	if pool, session, ok := cutLast(p.id); ok && session != "" {
 		row.Pool, row.Session = pool, session
 	}
 	if p.turn > 0 {
