@@ -192,7 +192,7 @@ func detect(l *lines) (Format, error) {
 	l.number = line - 1
 	l.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(append(bytes.Clone(text), '\n')), l.in), 64<<10)
 	text = bytes.TrimSpace(text)
-	if text[0] == '[' {
+	if text[0] == '[' && json.Valid(text) { // a gateway's lines begin so, too
 		return MooncakeCompact, nil
 	}
 	var keys map[string]json.RawMessage

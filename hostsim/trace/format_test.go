@@ -58,6 +58,7 @@ func TestOpenRefuses(t *testing.T) {
 	tests := []struct{ name, text, format, want string }{
 		{"keys of nothing", `{"b":1,"a":2}`, "", `line 1 has the keys "a, b"; give one of weka, `},
 		{"no JSON", "\nhello", "", "line 2 is neither a JSON object nor an array; give one of weka, "},
+		{"a log", "[2026-11-30 05:02:00.100][15][info][wasm] started\n", "", "line 1 is neither a JSON object nor an array; give one of weka, "},
 		{"empty", "\n \n", "", "no line to tell the format from"},
 		{"no such format", "", "wekka", `"wekka": choose one of weka, `},
 		{"broken gzip", "\x1f\x8b1", "", "unexpected EOF"},

@@ -14,7 +14,8 @@ const fewRequests = 50
 // atBound is the part of its bound from which on a fitted number counts as there: the search comes close, not to it.
 const atBound = .9995
 
-// warn says which of the fitted numbers the log does not fix. Those of --hold are not fitted.
+// warn says which of the fitted numbers the log does not fix: those at the upper bound that replica.FitRoofline has for them.
+// Those of --hold are not fitted.
 func (f *fitFlags) warn(w io.Writer, requests int, given, fitted *replica.Roofline) {
 	if requests < fewRequests {
 		fmt.Fprintf(w, "%s: with fewer than %d the numbers are uncertain; send more load\n", counted(requests, "request"), fewRequests)
