@@ -69,10 +69,31 @@ func TestAdvisorFindsTheSmallestFleet(t *testing.T) {
 		if want == 0 {
 			continue
 		}
+		uncapped, _ := m.run(context.Background(), fleetPoint{want, 0})
+		if c.goal.met(uncapped) != (got.Cap == 0) {
+			t.Errorf("%v: %v, and without a cap it is %t that the goal is met", c.goal, got.fleetPoint, c.goal.met(uncapped))
+		}
 		for _, limit := range a.caps(want) {
+			if got.Cap == 0 {
+				break
+			}
 			if o, _ := m.run(context.Background(), fleetPoint{want, limit}); c.goal.met(o) && median(o.T95) < median(got.T95) {
 				t.Errorf("%v: cap %d is quicker than %v", c.goal, limit, got.fleetPoint)
 			}
+		}
+	}
+}
+
+// Advice is a command line that can be typed: without a cap it names none.
+func TestAdviceArgs(t *testing.T) {
+	for p, want := range map[fleetPoint]string{{3, 0}: "--replicas 3", {11, 112}: "--replicas 11 --concurrency 112"} {
+		if got := p.args(); got != want {
+			t.Errorf("%+v: %s, want %s", p, got, want)
+		}
+	}
+	for s, want := range map[float64]string{92.35: "1m32s", 711.2: "11m51s", 42.4: "42s", 0.126: "130ms"} {
+		if got := seconds(s); got != want {
+			t.Errorf("%v: %s, want %s", s, got, want)
 		}
 	}
 }
@@ -133,7 +154,7 @@ func TestReplayAdviseUnreachable(t *testing.T) {
 
 // Advice that no plugin has part in needs none.
 func TestReplayAdvisesWithoutPlugin(t *testing.T) {
-	for _, args := range [][]string{{"--in-process"}, {"--policy", "session_hash,cache_aware"}} {
+	for _, args := range [][]string{{"--in-process"}, {"--policy", "session_hash"}} {
 		args = append(args, "--wasm", "none.wasm", "--advise", "--goal-hit", "0.1", "--seeds", "1")
 		if code, stdout, stderr := command(smallReplay(args...)...); code != 0 || !strings.Contains(stdout, "\nAdvice: ") {
 			t.Errorf("%v: exit %d: %s", args, code, stderr)
