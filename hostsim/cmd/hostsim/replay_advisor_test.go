@@ -84,6 +84,19 @@ func TestAdvisorFindsTheSmallestFleet(t *testing.T) {
 	}
 }
 
+// A cap that is quicker is not advised where none is needed; where all at once miss the goal, the quickest cap is.
+func TestAdvisorPrefersNoCap(t *testing.T) {
+	for limit, want := range map[time.Duration]int{100 * time.Second: 0, 80 * time.Second: 2} {
+		a := &advisor{goal: fleetGoal{t95: limit}, maxReplicas: 1, sessions: 8, run: func(_ context.Context, p fleetPoint) (*fleetOutcome, error) {
+			t95 := map[int]float64{0: 90, 1: 85, 2: 50, 4: 70}[p.Cap]
+			return &fleetOutcome{fleetPoint: p, T95: []float64{t95}, HitRate: []float64{1}}, nil
+		}}
+		if got, err := a.search(context.Background()); err != nil || got.Cap != want {
+			t.Errorf("%v: %+v, %v, want a cap of %d", limit, got, err, want)
+		}
+	}
+}
+
 // Advice is a command line that can be typed: without a cap it names none.
 func TestAdviceArgs(t *testing.T) {
 	for p, want := range map[fleetPoint]string{{3, 0}: "--replicas 3", {11, 112}: "--replicas 11 --concurrency 112"} {
@@ -147,7 +160,8 @@ func TestReplayAdvises(t *testing.T) {
 // Where nothing is enough the error says what came nearest.
 func TestReplayAdviseUnreachable(t *testing.T) {
 	code, stdout, stderr := command(smallReplay("--advise", "--goal-t95", "1ms", "--max-replicas", "2")...)
-	if code != exitFailed || !strings.Contains(stderr, "is met by no fleet of up to 2 replicas; the nearest is 2 replicas") || !strings.Contains(stdout, "missed") {
+	if code != exitFailed || !strings.Contains(stderr, "is met by no fleet of up to 2 replicas; the nearest is 2 replicas") ||
+		!strings.Contains(stdout, "missed") || !strings.Contains(stdout, "sticky_least_loaded (by default; --policy names another)") {
 		t.Errorf("exit %d, %s, %s", code, stdout, stderr)
 	}
 }
