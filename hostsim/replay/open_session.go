@@ -27,6 +27,9 @@ type openSession struct {
 	begun time.Duration
 	pcg   rand.PCG
 	rand  *rand.Rand
+	// way draws clients and gateways: how many there are of them changes nothing else.
+	wayPCG rand.PCG
+	way    *rand.Rand
 
 	// Of the turn: when it was first sent, how often the client sent it, how often the router was asked since.
 	sent            time.Duration
@@ -49,6 +52,7 @@ func (s *openSession) reuse(t *trace.Session, f *openFamily, seed uint64) {
 	h.Write([]byte(t.ID))
 	s.trace, s.family, s.turn, s.last = t, f, 0, -1
 	s.pcg.Seed(seed, h.Sum64())
+	s.wayPCG.Seed(seed, ^h.Sum64())
 	clear(s.seen)
 	if s.spans = s.spans[:0]; s.spans == nil {
 		s.spans = []TurnSpan{} // a list in JSON, even where no turn is served

@@ -216,7 +216,7 @@ func (r *run) begins(of *openFamily, i int, pause time.Duration) {
 		r.free = r.free[:n-1]
 	} else {
 		s = &openSession{slot: len(r.sessions)}
-		s.rand = rand.New(&s.pcg)
+		s.rand, s.way = rand.New(&s.pcg), rand.New(&s.wayPCG)
 		r.sessions = append(r.sessions, s)
 	}
 	s.reuse(&of.sessions[i], of, r.Seed)
@@ -248,7 +248,7 @@ func (r *run) send(s *openSession) error {
 			s.begun = r.now
 		}
 		if r.Clients > 1 {
-			s.client = s.rand.IntN(r.Clients)
+			s.client = s.way.IntN(r.Clients)
 		}
 		r.deal(s)
 	}
@@ -260,7 +260,7 @@ func (r *run) deal(s *openSession) {
 	switch {
 	case r.Gateways == 1:
 	case r.Deal == DealRandom:
-		s.gateway = s.rand.IntN(r.Gateways)
+		s.gateway = s.way.IntN(r.Gateways)
 	case r.Deal == DealRoundRobin || s.turn == 0:
 		s.gateway = r.nextGateway
 		r.nextGateway = (r.nextGateway + 1) % r.Gateways

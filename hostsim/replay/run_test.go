@@ -357,3 +357,16 @@ func TestOneAdmission(t *testing.T) {
 		t.Errorf("%d sessions, the last one ends at %v", r.result.Sessions, r.measures.ends)
 	}
 }
+
+// How many client processes there are is nothing to a router that does not look at them.
+func TestClientsChangeNothingElse(t *testing.T) {
+	results := map[int]*SeedResult{}
+	for _, clients := range []int{1, 4} {
+		c := campaign(talks(20, 5, 160), 3)
+		c.Seed, c.Clients = 1, clients
+		results[clients] = play(t, c)
+	}
+	if one, four := results[1].Wall, results[4].Wall; one != four || one == 0 {
+		t.Errorf("wall of %v s with one client, %v s with four", one, four)
+	}
+}

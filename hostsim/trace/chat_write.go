@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 )
 
-// chatWriter writes a session a line, at once, with made-up text. The text at a place of the prompt depends on the block
+// chatWriter writes a session a line, at once, with made-up text, and holds all names. The text at a place of the prompt depends on the block
 // that it belongs to, so sessions are equal as far as their blocks and the ends of their turns are.
 type chatWriter struct {
 	out           *bufio.Writer
 	bytesPerToken int
+	names         writtenNames
 }
 
 // What a message takes beside its content, with its line's end.
@@ -60,6 +61,9 @@ func (w *chatWriter) Write(s Session) error {
 		}
 		row.Messages = append(row.Messages, chatMessage{"assistant", text.at(at+assistantFrame-frameEnd, answer-assistantFrame)})
 		at += answer
+	}
+	if err := w.names.add(Chat, s, task+"/"+trial); err != nil {
+		return err
 	}
 	line, err := json.Marshal(row)
 	if err != nil {

@@ -5,12 +5,51 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"regexp"
 	"strconv"
 	"time"
 )
 
-// decisionMark is how each line of Pinwheel's decision log begins, after what the gateway puts before it.
-var decisionMark = []byte(`{"pinwheel":"decision"`)
+// ErrNoDecision is wrapped by the error for a decision log without a decision.
+var ErrNoDecision = errors.New("trace: not a decision log")
+
+// decisionKey is what a line with a decision of Pinwheel's has, and decisionMark its place.
+var (
+	decisionKey  = []byte(`"pinwheel"`)
+	decisionMark = regexp.MustCompile(`"pinwheel"\s*:\s*"decision"`)
+)
+
+// findDecision returns where a text has decisionMark, or -1. Without decisionKey, as in most lines of a gateway, it costs a
+// search for these bytes.
+func findDecision(text []byte) int {
+	from := bytes.Index(text, decisionKey)
+	if from < 0 {
+		return -1
+	}
+	if at := decisionMark.FindIndex(text[from:]); at != nil {
+		return from + at[0]
+	}
+	return -1
+}
+
+// parseDecision reads the object that has decisionMark at a place: it begins at the last brace before that, or, where that is
+// one of an object inside it, at the line's first. What follows it is the gateway's.
+func parseDecision(text []byte, mark int) (decisionRow, error) {
+	failed := errors.New("not in a JSON object")
+	for _, begin := range []int{bytes.IndexByte(text[:mark], '{'), bytes.LastIndexByte(text[:mark], '{')} {
+		if begin < 0 {
+			continue
+		}
+		var row decisionRow
+		if err := json.NewDecoder(bytes.NewReader(text[begin:])).Decode(&row); err != nil {
+			failed = err
+		} else if row.Pinwheel == "decision" {
+			return row, nil
+		}
+	}
+	return decisionRow{}, failed
+}
 
 // LogAssumptions are what a decision log does not tell and a replay has to know. The zero value of each is its default.
 // They change what a replay shows: of its results trust those most in which these play no part, such as the sessions and
@@ -62,7 +101,7 @@ func (a LogAssumptions) check() error {
 //	"reason":"placed","replica":"10.0.0.2:8000","open_sessions":{...}}
 //
 // A line is a turn, except those of the reason followed: they tell of a turn that another line has told of. A session is
-// named POOL/HASH; requests without one are sessions of one turn each. Tokens, blocks and pauses are LogAssumptions.
+// named POOL/HASH; requests without one (null or "") are sessions of one turn each. Tokens, blocks and pauses are LogAssumptions.
 // Workers may write a line before one that is older: it counts as of the same time.
 type decisionLog struct {
 	assume  LogAssumptions
@@ -70,6 +109,7 @@ type decisionLog struct {
 	first   time.Time
 	seen    map[string]sentTurns
 	keyless int
+	found   bool // a line with a decision, good or bad
 }
 
 // sentTurns is what is known of a session so far.
@@ -85,19 +125,13 @@ func newDecisionLog(o Options) *decisionLog {
 func (d *decisionLog) blockTokens() int { return d.tokens }
 
 func (d *decisionLog) decode(text []byte) (request, error) {
-	var row struct {
-		Time    time.Time `json:"time"`
-		Pool    string    `json:"pool"`
-		Session *string   `json:"session"`
-		Reason  string    `json:"reason"`
-	}
-	begin := bytes.Index(text, decisionMark)
-	if begin < 0 {
+	mark := findDecision(text)
+	if mark < 0 {
 		return request{}, errNoRequest
 	}
-	// What follows the object is the gateway's.
-	dec := json.NewDecoder(bytes.NewReader(text[begin:]))
-	if err := dec.Decode(&row); err != nil {
+	d.found = true
+	row, err := parseDecision(text, mark)
+	if err != nil {
 		return request{}, err
 	}
 	if row.Time.IsZero() || row.Reason == "" {
@@ -115,11 +149,11 @@ func (d *decisionLog) decode(text []byte) (request, error) {
 		return request{}, fmt.Errorf("time: %w", err)
 	}
 	q := request{at: at}
-	if row.Session == nil {
+	if row.Session == "" {
 		d.keyless++
 		q.session = row.Pool + "/keyless " + strconv.Itoa(d.keyless)
 	} else {
-		q.session = row.Pool + "/" + *row.Session
+		q.session = row.Pool + "/" + row.Session
 	}
 	before := d.seen[q.session]
 	q.at = max(at, before.last)
@@ -129,6 +163,15 @@ func (d *decisionLog) decode(text []byte) (request, error) {
 	}
 	d.first, d.seen[q.session] = first, sentTurns{before.turns + 1, q.at}
 	return q, nil
+}
+
+// none tells an empty trace from a text that is something else.
+func (d *decisionLog) none(lines int) error {
+	if d.found {
+		return io.EOF
+	}
+	return fmt.Errorf("%w: %d lines, none of them a decision of the plugin's; it writes them with \"decision_log\": {\"enabled\": true}",
+		ErrNoDecision, lines)
 }
 
 // finish fills in what is known when a session has all its turns.

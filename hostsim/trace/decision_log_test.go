@@ -2,6 +2,7 @@ package trace
 
 import (
 	"errors"
+	"io"
 	"os"
 	"reflect"
 	"regexp"
@@ -67,10 +68,77 @@ func TestDecisionLogOfThePage(t *testing.T) {
 	checkSession(t, s)
 }
 
+// Requests without a session are sessions of one turn, however the log says that there is none.
+func TestDecisionLogKeyless(t *testing.T) {
+	const null = `{"pinwheel":"decision","time":"2026-11-30T05:02:08Z","pool":"p","session":null,"reason":"keyless"}` + "\n"
+	empty := strings.Replace(null, "null", `""`, 1)
+	absent := strings.Replace(null, `"session":null,`, "", 1)
+	r, _, err := Open(strings.NewReader(empty+null+empty+absent), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadAll(r)
+	if err != nil || len(got) != 4 {
+		t.Fatalf("%d sessions, want 4; %v", len(got), err)
+	}
+	for _, s := range got {
+		if len(s.Turns) != 1 {
+			t.Errorf("%s has %d turns", s.ID, len(s.Turns))
+		}
+	}
+}
+
+// A decision is known by what its JSON says: spaces, the order of the keys and what stands around it play no part.
+func TestDecisionLogIsJSON(t *testing.T) {
+	for _, line := range []string{
+		`{"pinwheel": "decision", "time": "2026-11-30T05:02:08Z", "pool": "p", "session": "a", "reason": "placed"}`,
+		`  { "pinwheel" : "decision" , "session":"a","pool":"p","reason":"placed","time":"2026-11-30T05:02:08Z" }  `,
+		`{"time":"2026-11-30T05:02:08Z","open_sessions":{"x":1},"pool":"p","session":"a","reason":"placed","pinwheel":"decision"}`,
+		`[info] {wasm} {"source":1} {"pinwheel":"decision","time":"2026-11-30T05:02:08Z","pool":"p","session":"a","reason":"placed"} {`,
+	} {
+		for _, around := range []string{"", "{\"pinwheel\":\"status\"}\n", "plugin \"pinwheel\" {\n", "[info] \"decision\"\n"} {
+			r, format, err := Open(strings.NewReader(around+line+"\n"+around), Options{})
+			if err != nil || format != DecisionLog {
+				t.Errorf("%s: format %q, %v", around+line, format, err)
+				continue
+			}
+			if got, err := ReadAll(r); err != nil || len(got) != 1 || got[0].ID != "p/a" {
+				t.Errorf("%s: %+v, %v", around+line, got, err)
+			}
+		}
+	}
+}
+
+// A text without a decision is not an empty trace, and a log of bad decisions is.
+func TestDecisionLogWithoutDecisions(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"", "0 lines, none of them a decision of the plugin's"},
+		{strings.Repeat("[info] started\n\n", 3), "6 lines, none of them"},
+		{`{"id":"a","r":[]}`, "1 lines, none of them"},
+		{`{"pinwheel":"decision","time":"2026-11-30T05:02:08Z","pool":"p","session":"a","reason":"followed"}`, ""},
+		{`{"pinwheel":"decision"}`, ""},
+	} {
+		r, _, err := Open(strings.NewReader(tt.text), Options{Format: DecisionLog})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err = r.Next()
+			for errors.Is(err, ErrBadLine) {
+				_, err = r.Next()
+			}
+			if tt.want == "" && !errors.Is(err, io.EOF) || tt.want != "" && (!errors.Is(err, ErrNoDecision) || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%q: error %v, want %q", tt.text, err, tt.want)
+			}
+		}
+	}
+}
+
 func TestDecisionLogBadLines(t *testing.T) {
 	const good = `{"pinwheel":"decision","time":"2026-11-30T05:02:08Z","pool":"p","session":"a","reason":"placed","replica":null}`
 	checkBadRows(t, Options{}, good, strings.Replace(good, `"a"`, `"b"`, 1), []badRow{
 		{"cut off", good[:60], "unexpected EOF"},
+		{"no object", `"pinwheel":"decision"`, "not in a JSON object"},
 		{"no time", strings.Replace(good, "time", "times", 1), "time, reason: missing"},
 		{"no reason", strings.Replace(good, "reason", "because", 1), "time, reason: missing"},
 		{"a bad time", strings.Replace(good, "2026", "soon", 1), "soon"},

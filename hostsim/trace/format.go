@@ -47,9 +47,13 @@ type layout struct {
 // layouts are in the order in which a first line is tried.
 var layouts = []layout{
 	{WEKA, []string{"id", "r"}, func(l *lines, _ Options) Reader { return newWEKAReader(l, decodeWEKA) },
-		func(w *bufio.Writer, _ Options) Writer { return &wekaWriter{out: w, format: WEKA} }},
+		func(w *bufio.Writer, _ Options) Writer {
+			return &wekaWriter{out: w, format: WEKA, names: writtenNames{}}
+		}},
 	{WEKAPlain, []string{"id", "requests"}, func(l *lines, _ Options) Reader { return newWEKAReader(l, decodeWEKAPlain) },
-		func(w *bufio.Writer, _ Options) Writer { return &wekaWriter{out: w, format: WEKAPlain} }},
+		func(w *bufio.Writer, _ Options) Writer {
+			return &wekaWriter{out: w, format: WEKAPlain, names: writtenNames{}}
+		}},
 	{Qwen, []string{"chat_id", "hash_ids"}, func(l *lines, _ Options) Reader { return newInterleaved(l, &qwen{}) },
 		func(w *bufio.Writer, _ Options) Writer {
 			return newInterleavedWriter(w, Qwen, writeQwen)
@@ -63,12 +67,14 @@ var layouts = []layout{
 			return newInterleavedWriter(w, MooncakeCompact, writeMooncakeCompact)
 		}},
 	{Chat, []string{"messages"}, func(l *lines, o Options) Reader { return newChatReader(l, o, decodeChat) },
-		func(w *bufio.Writer, o Options) Writer { return &chatWriter{w, o.bytesPerToken()} }},
+		func(w *bufio.Writer, o Options) Writer { return &chatWriter{w, o.bytesPerToken(), writtenNames{}} }},
 	{NeMoGym, []string{"responses_create_params", "response"}, func(l *lines, o Options) Reader { return newChatReader(l, o, decodeNeMoGym) }, nil},
 	{DecisionLog, nil, func(l *lines, o Options) Reader { return newInterleaved(l, newDecisionLog(o)) },
 		func(w *bufio.Writer, _ Options) Writer { return newInterleavedWriter(w, DecisionLog, writeDecision) }},
 	{Groups, []string{"group", "prompt_len"}, func(l *lines, o Options) Reader { return newGroupReader(l, o) },
-		func(w *bufio.Writer, _ Options) Writer { return &groupWriter{w, map[string]firstPrompt{}} }},
+		func(w *bufio.Writer, _ Options) Writer {
+			return &groupWriter{w, map[string]firstPrompt{}, writtenNames{}}
+		}},
 }
 
 // Formats returns the names of all formats.
@@ -172,7 +178,7 @@ func Open(r io.Reader, o Options) (Reader, Format, error) {
 // detect reads the first line and puts it back.
 func detect(l *lines) (Format, error) {
 	// A gateway's log has other lines, too, and words of its own before the JSON.
-	if head, _ := l.in.Peek(64 << 10); bytes.Contains(head, decisionMark) {
+	if head, _ := l.in.Peek(64 << 10); findDecision(head) >= 0 {
 		return DecisionLog, nil
 	}
 	text, err := l.next()

@@ -103,7 +103,7 @@ func (r *groupReader) parse(text []byte) (Session, error) {
 // turns adds the lengths up.
 func (row *groupRow) turns() ([]Turn, error) {
 	if n := len(row.Out); n == 0 || len(row.Obs) != n && len(row.Obs) != n-1 {
-		return nil, fmt.Errorf("out_lens, obs_lens: %d and %d of them", n, len(row.Obs))
+		return nil, fmt.Errorf("out_lens, obs_lens: %d and %d of them; out_lens needs one or more, obs_lens one fewer than out_lens or as many", n, len(row.Obs))
 	}
 	turns := make([]Turn, len(row.Out))
 	input := row.Prompt

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// groupWriter writes a session a line, at once. It holds the names of groups, and of each the first prompt's length and end.
+// groupWriter writes a session a line, at once. It holds all names, and of each group the first prompt's length and end.
 type groupWriter struct {
 	out    *bufio.Writer
 	groups map[string]firstPrompt
+	names  writtenNames
 }
 
 // firstPrompt tells a group's prompt: the id of its last full block stands for all before it.
@@ -32,9 +33,10 @@ func (w *groupWriter) Write(s Session) error {
 		return cannotHold(Groups, s, "its prompts need not go on from what was generated")
 	}
 	row := groupRow{System: s.System, Prompt: s.Turns[0].Input, Obs: []int{}}
-	name, stream := s.ID, ""
+	name, id := s.ID, s.ID // it will be read by
 	if s.Group != "" {
-		name, stream = s.Group, strings.TrimPrefix(s.ID, s.Group+"/")
+		stream := strings.TrimPrefix(s.ID, s.Group+"/")
+		name, id = s.Group, s.Group+"/"+stream
 		row.Stream = nameText(stream)
 	}
 	row.Group = nameText(name)
@@ -55,6 +57,9 @@ func (w *groupWriter) Write(s Session) error {
 	}
 	text, err := json.Marshal(row)
 	if err != nil {
+		return err
+	}
+	if err := w.names.add(Groups, s, id); err != nil {
 		return err
 	}
 	w.groups[name] = prompt

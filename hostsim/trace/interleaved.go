@@ -27,12 +27,16 @@ type rowDecoder interface {
 	blockTokens() int
 	// finish completes a session that has all its turns: the one of this number, from 0.
 	finish(s *Session, number int)
+	// none is the error for a trace of so many lines without a request: io.EOF where it may be empty.
+	none(lines int) error
 }
 
 // asRead is a rowDecoder's part where rows say everything.
 type asRead struct{}
 
 func (asRead) finish(*Session, int) {}
+
+func (asRead) none(int) error { return io.EOF }
 
 // interleaved reads a trace whose sessions are mixed in time. A session is known only when the last line has been read,
 // so it holds all of them: some 100 bytes a request, and 16 for each run of its blocks.
@@ -66,7 +70,10 @@ func (r *interleaved) Next() (Session, error) {
 			return Session{}, r.lines.bad(err)
 		}
 	}
-	if len(r.sessions) == 0 {
+	switch {
+	case len(r.sessions) == 0 && r.returned == 0:
+		return Session{}, r.decoder.none(r.lines.number)
+	case len(r.sessions) == 0:
 		return Session{}, io.EOF
 	}
 	s := r.sessions[0]

@@ -15,7 +15,7 @@ type interleavedWriter struct {
 	format    Format
 	row       func(w *interleavedWriter, p placed) any
 	sessions  []Session
-	names     map[string]bool
+	names     writtenNames
 	blocks    map[uint64]uint64 // numbers by id
 	nextBlock uint64
 	chats     chatIDs
@@ -31,17 +31,16 @@ type placed struct {
 }
 
 func newInterleavedWriter(out *bufio.Writer, f Format, row func(*interleavedWriter, placed) any) *interleavedWriter {
-	return &interleavedWriter{out: out, format: f, row: row, names: map[string]bool{}, blocks: map[uint64]uint64{}}
+	return &interleavedWriter{out: out, format: f, row: row, names: writtenNames{}, blocks: map[uint64]uint64{}}
 }
 
 func (w *interleavedWriter) Write(s Session) error {
 	if want := w.format.BlockTokens(); want != 0 && s.BlockTokens != want {
 		return cannotHold(w.format, s, "blocks of %d tokens instead of %d", s.BlockTokens, want)
 	}
-	if w.names[s.ID] {
-		return cannotHold(w.format, s, "there is another one of this name")
+	if err := w.names.add(w.format, s, s.ID); err != nil {
+		return err
 	}
-	w.names[s.ID] = true
 	w.sessions = append(w.sessions, s)
 	return nil
 }
@@ -169,7 +168,7 @@ type decisionRow struct {
 
 func writeDecision(_ *interleavedWriter, p placed) any {
 	row := decisionRow{Pinwheel: "decision", Time: logEpoch.Add(p.at), Pool: "default", Session: p.id, Reason: "placed"}
-	if pool, session, ok := cutLast(p.id); ok {
+	if pool, session, ok := cutLast(p.id); ok && session != "" {
 		row.Pool, row.Session = pool, session
 	}
 	if p.turn > 0 {

@@ -3,28 +3,31 @@ package trace
 import (
 	"bufio"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
-// wekaWriter writes WEKA's traces. It holds one session and its sub-agents.
+// wekaWriter writes WEKA's traces. It holds one session and its sub-agents, and all names.
 type wekaWriter struct {
 	out    *bufio.Writer
 	format Format
 	family []Session // a session, and after it its sub-agents
+	names  writtenNames
 }
 
 func (w *wekaWriter) Write(s Session) error {
 	if s.BlockTokens != WEKABlockTokens {
 		return cannotHold(w.format, s, "blocks of %d tokens instead of %d", s.BlockTokens, WEKABlockTokens)
 	}
-	if s.Parent != "" {
-		for _, member := range w.family {
-			if member.ID == s.Parent {
-				w.family = append(w.family, s)
-				return nil
-			}
-		}
+	if s.Parent != "" && !slices.ContainsFunc(w.family, func(member Session) bool { return member.ID == s.Parent }) {
 		return cannotHold(w.format, s, "its parent %q is not among the sessions before it", s.Parent)
+	}
+	if err := w.names.add(w.format, s, s.ID); err != nil {
+		return err
+	}
+	if s.Parent != "" {
+		w.family = append(w.family, s)
+		return nil
 	}
 	err := w.flush()
 	w.family = append(w.family[:0], s)

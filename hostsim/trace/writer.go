@@ -43,6 +43,18 @@ func cannotHold(f Format, s Session, format string, args ...any) error {
 	return fmt.Errorf("%w as %s: session %q: %s", ErrCannotHold, f, s.ID, fmt.Sprintf(format, args...))
 }
 
+// writtenNames are those of the sessions in a trace that is written. No reader would take one a second time.
+type writtenNames map[string]bool
+
+// add takes the name by which a session will be read. Its error wraps ErrCannotHold.
+func (n writtenNames) add(f Format, s Session, name string) error {
+	if n[name] {
+		return cannotHold(f, s, "there is another one of this name")
+	}
+	n[name] = true
+	return nil
+}
+
 // Copy writes all remaining sessions of r and closes w. A line that cannot be read, or a session that cannot be written, is
 // given to skip, which may be nil, and copying goes on where that returns nil; nil ends it with the error.
 func Copy(w Writer, r Reader, skip func(error) error) error {

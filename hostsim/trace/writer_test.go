@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -184,6 +185,64 @@ func TestWritersRefuse(t *testing.T) {
 	}
 	if _, err := NewWriter(io.Discard, Options{Format: "x"}); !errors.Is(err, ErrFormat) {
 		t.Errorf("no format: error %v", err)
+	}
+}
+
+// A second session of one name, which no reader would take, is refused in every format, and the trace goes on.
+func TestWritersRefuseASecondOfOneName(t *testing.T) {
+	session := func(f Format, id, group string) Session {
+		size := cmp.Or(f.BlockTokens(), 64)
+		return Session{ID: id, Group: group, BlockTokens: size, Replays: true, Turns: []Turn{{Input: 64, Output: 64, Blocks: []Run{{1, 64 / size}}}}}
+	}
+	for _, f := range Formats() {
+		if f == NeMoGym {
+			continue
+		}
+		var out bytes.Buffer
+		w, err := NewWriter(&out, Options{Format: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []Session{session(f, "g/a", "g"), session(f, "g/b", "g"), session(f, "c", "")} {
+			if err := w.Write(s); err != nil {
+				t.Errorf("%s: %v", f, err)
+			}
+			if err := w.Write(s); !errors.Is(err, ErrCannotHold) || !strings.HasSuffix(err.Error(), "there is another one of this name") {
+				t.Errorf("%s: a second %q: %v", f, s.ID, err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "\n"); n != 3 {
+			t.Errorf("%s: %d lines for three sessions:\n%s", f, n, out.String())
+		}
+	}
+	for f, s := range map[Format][2]Session{Groups: {session(Groups, "g/a", "g"), session(Groups, "a", "g")}, Chat: {session(Chat, "c", ""), session(Chat, "c/0", "")}} {
+		w, err := NewWriter(io.Discard, Options{Format: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(w.Write(s[0]), w.Write(s[1])); !errors.Is(err, ErrCannotHold) {
+			t.Errorf("%s: %q and %q are written to one name: %v", f, s[0].ID, s[1].ID, err)
+		}
+	}
+}
+
+// A sub-agent's name counts, too.
+func TestWEKARefusesASecondSubAgent(t *testing.T) {
+	w, err := NewWriter(io.Discard, Options{Format: WEKA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := []Turn{{Input: 1, Output: 1}}
+	root := w.Write(Session{ID: "s", BlockTokens: 64, Turns: turns})
+	sub := Session{ID: "s/1", Parent: "s", BlockTokens: 64, Turns: turns}
+	if err := errors.Join(root, w.Write(sub)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(sub); !errors.Is(err, ErrCannotHold) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -58,6 +58,9 @@ func (c campaign) each(f func(i int, r *request)) {
 	}
 }
 
+// campaignNames are those of campaigns.
+var campaignNames = []string{"edges", "random", "one", "four", "flight"}
+
 // campaigns are those that an engine is played, in that order: the trace's only where its longest request fits.
 func campaigns(c settings, sessions []trace.Session) []campaign {
 	all := []campaign{

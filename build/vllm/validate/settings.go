@@ -26,6 +26,13 @@ var engines = []settings{
 	{Name: "tight", BlockTokens: 32, Blocks: 96, MaxBatchedTokens: 256, MaxSequences: 16},
 }
 
+func engineNames() (names []string) {
+	for _, e := range engines {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
 // maxTokens is what the tiny model has positions for.
 const maxTokens = 8192
 

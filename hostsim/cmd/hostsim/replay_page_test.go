@@ -149,23 +149,25 @@ func pageRuns(t *testing.T, page string) (runs []pageRun) {
 }
 
 // replayTables are the page's tables by their names.
-var replayTables = map[string]func([]pageRun) string{"campaign": campaignTable, "validation": validationTable, "front": frontTable}
+var replayTables = map[string]func([]pageRun) string{"campaign": runsTable("engines"), "gateways": runsTable("gateways"), "validation": validationTable, "front": frontTable}
 
-// campaignTable has a row for each policy of each run whose label names engines.
-func campaignTable(runs []pageRun) string {
-	var b strings.Builder
-	b.WriteString("| run | policy | wall, s | t95, s | hit rate, % | lookups a prompt | requests max/min |\n|---|---|---|---|---|---|---|\n")
-	for _, r := range runs {
-		if !strings.Contains(r.label, "engines") {
-			continue
+// runsTable has a row for each policy of each run whose label has that word.
+func runsTable(word string) func([]pageRun) string {
+	return func(runs []pageRun) string {
+		var b strings.Builder
+		b.WriteString("| run | policy | wall, s | t95, s | hit rate, % | lookups a prompt | requests max/min |\n|---|---|---|---|---|---|---|\n")
+		for _, r := range runs {
+			if !strings.Contains(r.label, word) {
+				continue
+			}
+			for _, p := range r.result.Policies {
+				fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n", r.label, p.Policy, over(p.Seeds, "%.0f", 1, wall),
+					over(p.Seeds, "%.0f", 1, func(s *replay.SeedResult) float64 { return s.T95 }), over(p.Seeds, "%.1f", 100, hitRate),
+					over(p.Seeds, "%.2f", 1, queries), over(p.Seeds, "%.2f", 1, spread))
+			}
 		}
-		for _, p := range r.result.Policies {
-			fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n", r.label, p.Policy, over(p.Seeds, "%.0f", 1, wall),
-				over(p.Seeds, "%.0f", 1, func(s *replay.SeedResult) float64 { return s.T95 }), over(p.Seeds, "%.1f", 100, hitRate),
-				over(p.Seeds, "%.2f", 1, queries), over(p.Seeds, "%.2f", 1, spread))
-		}
+		return b.String()
 	}
-	return b.String()
 }
 
 // frontTable is the front page's, of the campaign on 28 engines.
