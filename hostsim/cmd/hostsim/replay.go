@@ -25,6 +25,7 @@ type replayFlags struct {
 	trace, format      string
 	sessions           int
 	policies           []string
+	policyGiven        bool // policies are no default
 	replicas           int
 	concurrency, seeds int
 
@@ -69,10 +70,19 @@ every seed.`,
   hostsim replay --replicas 4 --engine examples/engines/rtx4090-llama-3.1-8b.json
   hostsim replay --replicas 4 --event "fail 2 at 60s for 30s" --event "update every 5m pause 10s" --json - | jq .policies
   hostsim replay --advise --goal-t95 15m --max-replicas 32`,
-		Args: exactArgs(0, "flags only"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && f.trace == "" {
+				return usagef("replay takes flags only: did you mean --trace %s?", args[0])
+			}
+			return exactArgs(0, "flags only")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if given := cmd.Flags().Changed; f.engineFile != "" && (given("gpu") || given("model") || given("tp")) {
+			given := cmd.Flags().Changed
+			if f.engineFile != "" && (given("gpu") || given("model") || given("tp")) {
 				return usagef("--engine says what a server is: leave out --gpu, --model and --tp")
+			}
+			if f.policyGiven = given("policy"); f.advise && f.policyGiven && len(f.policies) > 1 {
+				return usagef("--advise takes one policy; %d are given: name one by --policy", len(f.policies))
 			}
 			return replayCommand(cmd.Context(), &f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -104,7 +114,7 @@ func (f *replayFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.trace, "trace", "", "a `FILE` of sessions, or campaign for 610 synthetic ones; without it, 24 recorded\nones that are built in")
 	flags.StringVar(&f.format, "format", "", "the trace's `FORMAT`, where its first line does not tell:\n"+formatNames())
 	flags.IntVar(&f.sessions, "sessions", 0, "play the first `N` sessions only, or generate N of a campaign; 0 is all")
-	flags.StringSliceVar(&f.policies, "policy", []string{"sticky_least_loaded", "consistent_hash", "cache_aware", replay.RoundRobin}, "policies and baselines, by `NAME`, to compare\n")
+	flags.StringSliceVar(&f.policies, "policy", []string{"sticky_least_loaded", "consistent_hash", "cache_aware", replay.RoundRobin}, "policies and baselines to compare, each a `NAME`\n")
 	flags.IntVar(&f.replicas, "replicas", 4, "`N` model servers at the start")
 	flags.IntVar(&f.concurrency, "concurrency", 0, "`N` sessions at once, the next one starting when one ends; 0 is all")
 	flags.IntVar(&f.seeds, "seeds", 5, "`N` runs of each policy, which differ in all that is left to chance")
@@ -117,20 +127,20 @@ func (f *replayFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.maxBatchedTokens, "max-batched-tokens", 0, "`TOKENS` of one engine step; 0 is the server's own")
 	flags.IntVar(&f.maxSequences, "max-sequences", 0, "`N` requests that an engine runs at once; 0 is the server's own")
 	flags.DurationVar(&f.overhead, "overhead", replay.DefaultOverhead, "`TIME` that gateway and tokeniser add to each turn")
-	flags.StringVar(&f.think, "think", string(replay.ThinkRecorded), "pauses between turns: none, recorded, or rl, drawn as an RL sandbox's, by `KIND`")
+	flags.StringVar(&f.think, "think", string(replay.ThinkRecorded), "the `KIND` of pauses between turns: none, recorded, or rl, drawn as an RL sandbox's")
 	flags.DurationVar(&f.thinkCap, "think-cap", replay.DefaultThinkCap, "recorded pauses are cut to this `TIME`")
 	flags.Float64Var(&f.timeScale, "time-scale", 1, "recorded pauses are multiplied by this `FACTOR`")
 	flags.BoolVar(&f.openLoop, "open-loop", false, "send each turn when it was recorded, or as soon as the one before has its\nanswer")
 	flags.BoolVar(&f.keepSessions, "keep-sessions", false, "never release a session, as clients that do not know how")
 	flags.IntVar(&f.gateways, "gateways", 1, "`N` gateways, which know nothing of each other")
-	flags.StringVar(&f.deal, "deal", string(replay.DealRoundRobin), "how a session's turns come to gateways: round_robin, random or session, by `KIND`")
+	flags.StringVar(&f.deal, "deal", string(replay.DealRoundRobin), "the `WAY` in which a session's turns come to gateways: round_robin, random or session")
 	flags.IntVar(&f.workers, "workers", replay.DefaultWorkers, "`N` worker threads of a gateway, each with its own virtual machine")
 	flags.IntVar(&f.clients, "clients", 1, "`N` client processes, which matters to per_process_counter")
-	flags.StringArrayVar(&f.events, "event", nil, "what happens to the fleet, such as \"fail 2 at 60s for 30s\"; may be given again: `EVENT`")
+	flags.StringArrayVar(&f.events, "event", nil, "an `EVENT` of the fleet, such as \"fail 2 at 60s for 30s\"; may be given again")
 	flags.StringVar(&f.eventsFile, "events", "", "a `FILE` of such events, one a line, # begins a comment")
 	flags.StringVar(&f.json, "json", "", "write all figures to `FILE`, or - for standard output in the place of the table")
 	flags.StringVar(&f.html, "html", "", "write a report with charts to `FILE`")
-	flags.BoolVar(&f.advise, "advise", false, "find the fewest replicas that meet --goal-t95 or --goal-hit, with the first\npolicy")
+	flags.BoolVar(&f.advise, "advise", false, "find the fewest replicas that meet --goal-t95 or --goal-hit, with one policy")
 	flags.DurationVar(&f.goalT95, "goal-t95", 0, "advise: 95% of the sessions are over within this `TIME`")
 	flags.Float64Var(&f.goalHit, "goal-hit", 0, "advise: the prefix cache hit `RATE` is this or more, 0 to 1")
 	flags.IntVar(&f.maxReplicas, "max-replicas", 64, "advise: try `N` replicas at most")
@@ -225,6 +235,9 @@ func (f *replayFlags) preset() (replica.EngineConfig, error) {
 	if f.engineFile == "" {
 		c, err := replica.Preset(f.gpu, f.model, f.tp)
 		if err != nil {
+			if !hasFold(replica.GPUs(), f.gpu) || !hasFold(replica.Models(), f.model) {
+				err = fmt.Errorf("%w; others go into a file for --engine, see examples/engines", err)
+			}
 			err = usageError{fmt.Errorf("--gpu, --model, --tp: %w", err)}
 		}
 		return c, err
@@ -234,6 +247,10 @@ func (f *replayFlags) preset() (replica.EngineConfig, error) {
 		err = fmt.Errorf("--engine: %w", err)
 	}
 	return c, err
+}
+
+func hasFold(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 // server names what preset returns, for a reader of the report.

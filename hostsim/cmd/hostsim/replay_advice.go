@@ -36,9 +36,10 @@ func (f *replayFlags) checkAdvice() error {
 
 // advice is the JSON form of what --advise found.
 type advice struct {
-	Setup  []replay.Fact   `json:"setup"`
-	Policy string          `json:"policy"`
-	Tried  []*fleetOutcome `json:"tried"`
+	Setup     []replay.Fact   `json:"setup"`
+	Policy    string          `json:"policy"`
+	byDefault bool            // nobody named the policy
+	Tried     []*fleetOutcome `json:"tried"`
 	// Advice is nil where no fleet met the goal.
 	Advice *fleetOutcome `json:"advice"`
 }
@@ -57,7 +58,7 @@ func (r *replayRun) advise(ctx context.Context, stdout io.Writer) error {
 	if err != nil && !errors.Is(err, errUnreachable) {
 		return err
 	}
-	found := advice{Setup: r.setup(), Policy: name, Tried: a.tried, Advice: best}
+	found := advice{Setup: r.setup(), Policy: name, byDefault: !f.policyGiven, Tried: a.tried, Advice: best}
 	if best != nil && r.through(name) == throughWasm {
 		confirmed, err := r.point(ctx, name, throughWasm, best.fleetPoint)
 		if err != nil {
@@ -126,6 +127,15 @@ func (p fleetPoint) cap() string {
 	return fmt.Sprint(p.Cap)
 }
 
+// args are the flags that replay the point.
+func (p fleetPoint) args() string {
+	args := fmt.Sprintf("--replicas %d", p.Replicas)
+	if p.Cap > 0 {
+		args += fmt.Sprintf(" --concurrency %d", p.Cap)
+	}
+	return args
+}
+
 // print writes the points in the order of their size.
 func (a *advice) print(w io.Writer, goal fleetGoal) error {
 	for _, fact := range a.Setup {
@@ -133,7 +143,11 @@ func (a *advice) print(w io.Writer, goal fleetGoal) error {
 			fmt.Fprintf(w, "%-10s%s\n", fact.Name, fact.Value)
 		}
 	}
-	fmt.Fprintf(w, "%-10s%s\n%-10s%v on every seed\n\n", "policy", a.Policy, "goal", goal)
+	policy := a.Policy
+	if a.byDefault {
+		policy += " (by default; --policy names another)"
+	}
+	fmt.Fprintf(w, "%-10s%s\n%-10s%v on every seed\n\n", "policy", policy, "goal", goal)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "replicas\tat once\tt95\tleast\tmost\thit rate\tleast\tmost\tgoal\t through\t\n")
 	points := slices.Clone(a.Tried)
@@ -157,15 +171,15 @@ func (a *advice) print(w io.Writer, goal fleetGoal) error {
 	if a.Advice == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nAdvice: %v (t95 %s, hit rate %.4f in the median of %s). Replay it with --replicas %d --concurrency %d.\n", a.Advice.fleetPoint,
-		seconds(median(a.Advice.T95)), median(a.Advice.HitRate), counted(len(a.Advice.T95), "seed"), a.Advice.Replicas, a.Advice.Cap)
+	_, err := fmt.Fprintf(w, "\nAdvice: %v (t95 %s, hit rate %.4f in the median of %s). Replay it with %s.\n", a.Advice.fleetPoint,
+		seconds(median(a.Advice.T95)), median(a.Advice.HitRate), counted(len(a.Advice.T95), "seed"), a.Advice.args())
 	return err
 }
 
 // seconds writes simulated seconds.
 func seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
-	if d > 100*time.Second {
+	if d >= 10*time.Second {
 		return d.Round(time.Second).String()
 	}
 	return d.Round(10 * time.Millisecond).String()

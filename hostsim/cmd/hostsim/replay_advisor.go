@@ -121,12 +121,16 @@ func (a *advisor) meets(ctx context.Context, replicas int) (*fleetOutcome, error
 	return nil, nil
 }
 
-// bestCap tries all caps of so many replicas and returns the quickest outcome that meets the goal.
+// bestCap returns the outcome of so many replicas without a cap if that meets the goal: nothing then needs to be kept in
+// step with the load. Otherwise it tries all caps and returns the quickest that does.
 func (a *advisor) bestCap(ctx context.Context, replicas int) (best *fleetOutcome, err error) {
 	for _, c := range a.caps(replicas) {
 		o, err := a.try(ctx, fleetPoint{replicas, c})
 		if err != nil {
 			return nil, err
+		}
+		if o.Meets && c == 0 {
+			return o, nil
 		}
 		if o.Meets && (best == nil || median(o.T95) < median(best.T95)) {
 			best = o

@@ -54,7 +54,7 @@ func newReplayRun(ctx context.Context, f *replayFlags, stderr io.Writer) (r *rep
 			return nil, err
 		}
 	}
-	return r, r.source.measure(r.engine.BlockTokens)
+	return r, r.source.measure(r.engine)
 }
 
 // through tells how a policy of that name decides.

@@ -39,6 +39,25 @@ func (r *replayRun) setup() []replay.Fact {
 	if len(r.events) > 0 {
 		facts = append(facts, replay.Fact{Name: "events", Value: r.happenings()})
 	}
+	return append(facts, r.notes()...)
+}
+
+// notes say what was asked for and does nothing, and what of the trace is not played.
+func (r *replayRun) notes() (facts []replay.Fact) {
+	f, e, s := r.flags, r.engine, r.source
+	note := func(format string, args ...any) {
+		facts = append(facts, replay.Fact{Name: "note", Value: fmt.Sprintf(format, args...)})
+	}
+	if f.sessions > s.sessions {
+		note("--sessions %d is more than the trace has", f.sessions)
+	}
+	if f.gateways == 1 && f.deal != string(replay.DealRoundRobin) {
+		note("--deal %s does nothing with one gateway", f.deal)
+	}
+	if s.tooLong > 0 {
+		facts = append(facts, replay.Fact{Name: "too long", Value: fmt.Sprintf("%d of %s: prompt and answer are more than the KV pool of %s tokens, and nobody serves them",
+			s.tooLong, counted(s.turns, "turn"), thousands(e.Blocks*e.BlockTokens))})
+	}
 	return facts
 }
 
@@ -105,6 +124,8 @@ func (r *replayRun) load() string {
 		open = "sessions at once as below"
 	}
 	switch {
+	case f.openLoop && !r.source.arrivals:
+		return open + ", no times are recorded: a turn follows the answer to the one before"
 	case f.openLoop && f.timeScale != 1:
 		return fmt.Sprintf("%s, turns when recorded x %v", open, f.timeScale)
 	case f.openLoop:
@@ -113,6 +134,10 @@ func (r *replayRun) load() string {
 		return open + ", pauses drawn as an RL sandbox's (an assumption)"
 	case f.think == string(replay.ThinkNone) || f.thinkCap == 0:
 		return open + ", no pauses"
+	case !r.source.pauses && r.source.arrivals:
+		return open + ", no pauses are recorded; arrivals are not played: --open-loop plays them"
+	case !r.source.pauses:
+		return open + ", no pauses are recorded"
 	}
 	pauses := fmt.Sprintf("%s, recorded pauses of at most %s", open, strings.Replace(f.thinkCap.String(), "m0s", "m", 1))
 	if f.timeScale != 1 {

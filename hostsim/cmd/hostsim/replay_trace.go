@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replay"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/replica"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/trace"
 )
 
@@ -19,9 +20,11 @@ type replaySource struct {
 	most int // sessions, 0 for all
 	ctx  context.Context
 
-	// sessions, turns and ideal are known after measure.
-	sessions, turns int
-	ideal           float64
+	// What follows is known after measure. tooLong is the turns that no server's KV cache has room for, pauses whether any
+	// is recorded, and arrivals whether any turn is later than the first.
+	sessions, turns, tooLong int
+	pauses, arrivals         bool
+	ideal                    float64
 }
 
 // source finds the trace.
@@ -65,18 +68,33 @@ func (f *replayFlags) openTrace() (trace.Reader, io.Closer, error) {
 }
 
 // measure reads the trace once: how much there is to play, and what one cache for all would find.
-func (s *replaySource) measure(blockTokens int) error {
+func (s *replaySource) measure(engine replica.EngineConfig) error {
 	reader, err := s.read(0)
 	if err != nil {
 		return err
 	}
 	counted := reader.(*seededReader)
-	s.ideal, err = replay.Ideal(counted, blockTokens)
-	s.sessions, s.turns = counted.sessions, counted.turns
+	counted.look = func(one *trace.Session) { s.look(one, engine) }
+	s.ideal, err = replay.Ideal(counted, engine.BlockTokens)
+	if s.sessions, s.turns = counted.sessions, counted.turns; counted.err != nil {
+		return counted.err // without what is around it: the reader's own says where and what
+	}
 	if err == nil && s.sessions == 0 {
 		err = fmt.Errorf("--trace %s has no sessions", s.name)
 	}
 	return err
+}
+
+func (s *replaySource) look(one *trace.Session, engine replica.EngineConfig) {
+	s.arrivals = s.arrivals || one.Start > 0
+	for i := range one.Turns {
+		t := &one.Turns[i]
+		s.pauses = s.pauses || t.Think > 0
+		s.arrivals = s.arrivals || t.At > 0
+		if t.Input+max(t.Output, 1)-1 > engine.Blocks*engine.BlockTokens { // the last token is never computed
+			s.tooLong++
+		}
+	}
 }
 
 // read opens the trace for one seed.
@@ -101,6 +119,8 @@ type seededReader struct {
 	name, suffix    string
 	most            int
 	sessions, turns int
+	look            func(*trace.Session) // at each session, if not nil
+	err             error                // of the trace, at its end
 }
 
 func (r *seededReader) Next() (trace.Session, error) {
@@ -125,6 +145,9 @@ func (r *seededReader) Next() (trace.Session, error) {
 	}
 	r.sessions++
 	r.turns += len(s.Turns)
+	if r.look != nil {
+		r.look(&s)
+	}
 	return s, nil
 }
 
@@ -132,6 +155,9 @@ func (r *seededReader) end(err error) error {
 	if r.closer != nil {
 		_ = r.closer.Close() // it was only read
 		r.closer = nil
+	}
+	if !errors.Is(err, io.EOF) {
+		r.err = err
 	}
 	return err
 }

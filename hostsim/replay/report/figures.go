@@ -25,6 +25,7 @@ type figures struct {
 	// HeatMost is what the darkest shade of Load stands for, Deciles that its rows are no replicas.
 	HeatMost string
 	Deciles  bool
+	Events   bool // Load has lines at events
 	Shades   []int
 }
 
@@ -77,7 +78,7 @@ func drawFigures(r *replay.Result, policies []shown) (*figures, error) {
 	if err := add(&f.OverTime, "Open sessions", "", svg, err); err != nil {
 		return nil, err
 	}
-	if err := f.drawLoads(policies, end); err != nil {
+	if err := f.drawLoads(policies, end, eventMarks(r.Setup, end)); err != nil {
 		return nil, err
 	}
 	begin := earliest(policies, end)
@@ -105,7 +106,8 @@ func runText(s *replay.SeedResult, names ...string) (text string) {
 }
 
 // drawLoads draws a heat map a policy, all with the same shades and the same time.
-func (f *figures) drawLoads(policies []shown, end float64) error {
+func (f *figures) drawLoads(policies []shown, end float64, events []eventMark) error {
+	f.Events = len(events) > 0
 	heats := make([]heat, len(policies))
 	for i, p := range policies {
 		if p.Run != nil {
@@ -126,7 +128,7 @@ func (f *figures) drawLoads(policies []shown, end float64) error {
 		if !slices.ContainsFunc(heats[i].rows, func(row []float64) bool { return len(row) > 0 }) {
 			continue
 		}
-		svg, err := heats[i].draw(p.Name, most, end)
+		svg, err := heats[i].draw(p.Name, most, end, events)
 		if err := add(&f.Load, p.Name, p.Class, svg, err); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}

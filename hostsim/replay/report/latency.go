@@ -35,7 +35,7 @@ func latency(policies []shown, name string, of func(*replay.Percentiles) []float
 		return "", nil
 	}
 	lo = max(lo, hi/1e5) // what is less is drawn at the bottom
-	ch := chart{width: 580, height: 260, gridX: true, gridY: true, xName: "percentile of turns", about: name + " by percentile, one line a policy"}
+	ch := chart{width: 580, height: 260, gridX: true, gridY: true, xName: "percentile of turns; 0, 90 and 99 are equally far apart", about: name + " by percentile, one line a policy"}
 	ch.x, ch.xTicks = tail()
 	ch.y, ch.yTicks = logarithmic(lo, hi)
 	ch.draw = func(p plane) {

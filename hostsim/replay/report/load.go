@@ -113,8 +113,8 @@ func darkest(heats []heat) (most float64, more bool) {
 	return most, false
 }
 
-// draw is the heat map with the darkest shade at most requests, over end seconds.
-func (h *heat) draw(name string, most, end float64) (template.HTML, error) {
+// draw is the heat map with the darkest shade at most requests, over end seconds, with a line at each event.
+func (h *heat) draw(name string, most, end float64, events []eventMark) (template.HTML, error) {
 	n := float64(len(h.rows))
 	height := max(90, min(280, 9*len(h.rows)))
 	if h.names != nil {
@@ -157,6 +157,7 @@ func (h *heat) draw(name string, most, end float64) (template.HTML, error) {
 			p.path.WriteString(paths[shade].String())
 			p.paint(fmt.Sprintf("h%d", shade))
 		}
+		drawEvents(p, events)
 	}
 	return ch.svg()
 }

@@ -71,7 +71,7 @@ func (m *metric) spread(p *replay.PolicyResult) spread {
 	var known []float64
 	for i := range p.Seeds {
 		v := m.of(&p.Seeds[i])
-		if m.turns && p.Seeds[i].Turns == 0 || math.IsInf(v, 0) {
+		if m.turns && !m.known(&p.Seeds[i]) || math.IsInf(v, 0) {
 			v = math.NaN()
 		}
 		s.all = append(s.all, v)
@@ -86,6 +86,17 @@ func (m *metric) spread(p *replay.PolicyResult) spread {
 	s.min, s.max = known[0], known[s.n-1]
 	s.median = (known[(s.n-1)/2] + known[s.n/2]) / 2
 	return s
+}
+
+// known tells whether a run has turns that the metric is about: those that were served, but decisions were made about all.
+func (m *metric) known(s *replay.SeedResult) bool {
+	switch {
+	case m.kind == plain:
+		return s.Turns > 0
+	case strings.HasPrefix(m.name, "TPOT") && s.TPOTP99 == 0:
+		return false // no turn has two tokens
+	}
+	return s.Turns > s.Errors
 }
 
 // metricOf is the metric of that name, which there is.
@@ -150,22 +161,20 @@ func (c *column) head() string {
 	return c.name + ", " + c.unit
 }
 
-// best tells whether policy i has the best median, and not all of them have it.
+// best tells whether policy i has the best median as it is written, and not all of them have it.
 func (c *column) best(i int) bool {
 	if c.want == 0 || c.cells[i].n == 0 {
 		return false
 	}
-	others := false
+	own, others := c.text(c.cells[i].median), false
 	for _, o := range c.cells {
-		if o.n == 0 {
+		if o.n == 0 || c.text(o.median) == own {
 			continue
 		}
-		switch d := (o.median - c.cells[i].median) * float64(c.want); {
-		case d > 0:
+		if (o.median-c.cells[i].median)*float64(c.want) > 0 {
 			return false
-		case d < 0:
-			others = true
 		}
+		others = true
 	}
 	return others
 }

@@ -52,7 +52,7 @@ func Table(w io.Writer, r *replay.Result) error {
 		ranges(r).write(&b, first("least..most of "+seedText(r)+" seeds"))
 	}
 	medians(secondary, r).write(&b, first("policy"))
-	b.WriteString("\n" + legend(r))
+	b.WriteString("\n" + legend(r) + unserved(r))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -94,6 +94,33 @@ func legend(r *replay.Result) string {
 		"max/mean: the busiest replica by the mean of all. moves: turns served by another replica than the turn before.\n"
 	if _, most := seedCounts(r); most > 1 {
 		text = "Medians. " + text
+	}
+	return text
+}
+
+// unserved says which policies left turns without an answer, and why where the setup knows.
+func unserved(r *replay.Result) (text string) {
+	for i := range r.Policies {
+		least, most, turns := 0, 0, 0
+		for k, s := range r.Policies[i].Seeds {
+			if k == 0 || s.Errors < least {
+				least = s.Errors
+			}
+			most, turns = max(most, s.Errors), max(turns, s.Turns)
+		}
+		if most == 0 {
+			continue
+		}
+		count := number(float64(most), 0)
+		if least != most {
+			count = number(float64(least), 0) + " to " + count
+		}
+		text += fmt.Sprintf("%s: %s of %s turns were served by nobody.\n", printable(r.Policies[i].Policy), count, number(float64(turns), 0))
+	}
+	for _, f := range r.Setup {
+		if text != "" && f.Name == "too long" {
+			text += "Too long: " + printable(f.Value) + ".\n"
+		}
 	}
 	return text
 }
