@@ -144,8 +144,20 @@ func TestBrokenStep(t *testing.T) {
 	c.Jitter, c.Schedule = -1, []Event{{Kind: EventFail, At: 150 * time.Millisecond, For: 10 * time.Millisecond}}
 	always(&c, 0)
 	// It is sent again after a second, and its first step takes all of its 3 s.
-	if got := play(t, c).Slowest[0].Turns[0]; got.Admitted != 1.25 || got.First != 4.2516 {
-		t.Errorf("served as %+v", got)
+	r := play(t, c)
+	if got := r.Slowest[0].Turns[0]; got.Admitted != 1.25 || got.First != 4.2516 || r.Wall != got.End {
+		t.Errorf("served as %+v, wall %v", got, r.Wall)
+	}
+}
+
+// A client waits for a replica twice as long each time, but no longer than a minute: it comes at 0, 1, 3, 7, 15, 31, 63, 123,
+// 183 and 243 s.
+func TestLongestWait(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 1)
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventFail, For: 200 * time.Second}}
+	always(&c, 0)
+	if r := play(t, c); r.Errors != 0 || r.Slowest[0].Turns[0].Admitted != 243.1 {
+		t.Errorf("%d errors, served as %+v", r.Errors, r.Slowest[0].Turns)
 	}
 }
 
