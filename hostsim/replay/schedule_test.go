@@ -117,6 +117,24 @@ func TestMembership(t *testing.T) {
 	}
 }
 
+// A gateway that chooses by itself takes a replica that drains if there is no other.
+func TestDrainingComesLast(t *testing.T) {
+	for _, how := range []Balancer{BalancerLeastRequests, BalancerRoundRobin} {
+		c := campaign(talks(8, 3, 16), 3)
+		c.Balancer = how
+		c.Schedule = []Event{{Kind: EventDrain, Replica: 0}, {Kind: EventDrain, Replica: 1}}
+		always(&c, -1)
+		if r := play(t, c); r.Replicas[0].Requests+r.Replicas[1].Requests > 0 {
+			t.Errorf("%s: those that drain have %d and %d requests", how, r.Replicas[0].Requests, r.Replicas[1].Requests)
+		}
+		c.Schedule = append(c.Schedule, Event{Kind: EventDrain, Replica: 2})
+		always(&c, -1)
+		if r := play(t, c); r.Errors > 0 || r.Replicas[0].Requests == 0 {
+			t.Errorf("%s: all drain: %d errors, %d requests", how, r.Errors, r.Replicas[0].Requests)
+		}
+	}
+}
+
 // Updates that come every so often do not keep a campaign from its end.
 func TestEvery(t *testing.T) {
 	c := campaign(talks(2, 10, 16), 1)

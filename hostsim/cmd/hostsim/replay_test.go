@@ -208,6 +208,14 @@ func TestReplayThinkCap(t *testing.T) {
 	}
 }
 
+// Zero is no overhead, and not the default.
+func TestReplayOverhead(t *testing.T) {
+	r := replayJSON(t, "--policy", "session_hash", "--seeds", "1", "--overhead", "0s")
+	if none := r.Policies[0].Seeds[0].QueueP50; none >= .1 {
+		t.Errorf("half of the turns reach an engine after %v s or more", none)
+	}
+}
+
 // Ctrl-C ends a replay at once, and nothing half done is left.
 func TestReplayInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
