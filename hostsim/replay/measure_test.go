@@ -89,6 +89,14 @@ func TestFiguresAgree(t *testing.T) {
 	}
 }
 
+// Of 20 sessions 95% have ended with the 19th.
+func TestT95(t *testing.T) {
+	r := play(t, campaign(talks(20, 3, 130), 3))
+	if first, second := r.Slowest[0].Turns[2].End, r.Slowest[1].Turns[2].End; math.Abs(r.T95-second) > 2e-6 || first-second < 1e-3 {
+		t.Errorf("t95 %v, want %v; the last session ends at %v", r.T95, second, first)
+	}
+}
+
 // Sessions that use the memory of others inherit nothing, and those that ended last are kept, the last first.
 func TestSlotsAreUsedAgain(t *testing.T) {
 	c := campaign(talks(3*slowest+5, 3, 130), 3)

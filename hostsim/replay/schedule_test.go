@@ -165,6 +165,24 @@ func TestMembership(t *testing.T) {
 	}
 }
 
+// A gateway that chooses by itself takes a replica that drains if there is no other.
+func TestDrainingComesLast(t *testing.T) {
+	for _, how := range []Balancer{BalancerLeastRequests, BalancerRoundRobin} {
+		c := campaign(talks(8, 3, 16), 3)
+		c.Balancer = how
+		c.Schedule = []Event{{Kind: EventDrain, Replica: 0}, {Kind: EventDrain, Replica: 1}}
+		always(&c, -1)
+		if r := play(t, c); r.Replicas[0].Requests+r.Replicas[1].Requests > 0 {
+			t.Errorf("%s: those that drain have %d and %d requests", how, r.Replicas[0].Requests, r.Replicas[1].Requests)
+		}
+		c.Schedule = append(c.Schedule, Event{Kind: EventDrain, Replica: 2})
+		always(&c, -1)
+		if r := play(t, c); r.Errors > 0 || r.Replicas[0].Requests == 0 {
+			t.Errorf("%s: all drain: %d errors, %d requests", how, r.Errors, r.Replicas[0].Requests)
+		}
+	}
+}
+
 // Updates that come every so often do not keep a campaign from its end.
 func TestEvery(t *testing.T) {
 	c := campaign(talks(2, 10, 16), 1)
@@ -192,8 +210,20 @@ func TestBrokenStep(t *testing.T) {
 	c.Jitter, c.Schedule = -1, []Event{{Kind: EventFail, At: 150 * time.Millisecond, For: 10 * time.Millisecond}}
 	always(&c, 0)
 	// It is sent again after a second, and its first step takes all of its 3 s.
-	if got := play(t, c).Slowest[0].Turns[0]; got.Admitted != 1.25 || got.First != 4.2516 {
-		t.Errorf("served as %+v", got)
+	r := play(t, c)
+	if got := r.Slowest[0].Turns[0]; got.Admitted != 1.25 || got.First != 4.2516 || r.Wall != got.End {
+		t.Errorf("served as %+v, wall %v", got, r.Wall)
+	}
+}
+
+// A client waits for a replica twice as long each time, but no longer than a minute: it comes at 0, 1, 3, 7, 15, 31, 63, 123,
+// 183 and 243 s.
+func TestLongestWait(t *testing.T) {
+	c := campaign(talks(1, 1, 160), 1)
+	c.Jitter, c.Schedule = -1, []Event{{Kind: EventFail, For: 200 * time.Second}}
+	always(&c, 0)
+	if r := play(t, c); r.Errors != 0 || r.Slowest[0].Turns[0].Admitted != 243.1 {
+		t.Errorf("%d errors, served as %+v", r.Errors, r.Slowest[0].Turns)
 	}
 }
 

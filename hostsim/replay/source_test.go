@@ -106,6 +106,18 @@ func TestSubAgents(t *testing.T) {
 	if last := max(spans["a"][3].End, spans["b"][1].End); spans["c"][0].Sent != last {
 		t.Errorf("the next session begins at %v, the family ends at %v", spans["c"][0].Sent, last)
 	}
+	// One that began when the next turn was sent comes after that.
+	child.Start = 2 * time.Second
+	c.Sessions = open([]trace.Session{parent, child})
+	r = play(t, c)
+	for _, s := range r.Slowest {
+		spans[s.Session] = s.Turns
+	}
+	if spans["b"][0].Sent != spans["a"][2].End {
+		t.Errorf("the sub-agent begins at %v, the turn that began with it ends at %v", spans["b"][0].Sent, spans["a"][2].End)
+	}
+	child.Start = 1700 * time.Millisecond
+	c.Sessions = open([]trace.Session{parent, child, talk("c", 3<<32, 1, 64)})
 	c.PlainSubAgents = true
 	if r = play(t, c); r.Slowest[1].Session != "b" || r.Slowest[1].Turns[0].Sent != r.Slowest[2].Turns[3].End {
 		t.Errorf("as a session of its own it begins at %v", r.Slowest[1].Turns[0].Sent)
@@ -121,7 +133,11 @@ func TestWholeGroups(t *testing.T) {
 	}
 	c := campaign(sessions, 2)
 	c.Jitter, c.Concurrency, c.WholeGroups = -1, 6, true
+	w := watched(t, &c)
 	r := play(t, c)
+	if w.maxOpen > 6 {
+		t.Errorf("%d sessions are open at once, cap 6", w.maxOpen)
+	}
 	sent := map[byte]float64{}
 	for _, s := range r.Slowest {
 		var i int

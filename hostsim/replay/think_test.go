@@ -60,11 +60,13 @@ func TestOpenLoop(t *testing.T) {
 	}
 	c := campaign(sessions, 1)
 	c.OpenLoop, c.TimeScale = true, 2
-	for _, s := range play(t, c).Slowest {
-		i := int(s.Session[1] - '0')
-		start := 1.4 * float64(i)
-		if s.Turns[0].Sent != start || s.Turns[1].Sent != start+2 || s.Turns[2].Sent != s.Turns[1].End {
-			t.Errorf("session %s: sent at %v, %v, %v", s.Session, s.Turns[0].Sent, s.Turns[1].Sent, s.Turns[2].Sent)
+	for c.Seed = range 5 { // which shuffle nothing here
+		for _, s := range play(t, c).Slowest {
+			i := int(s.Session[1] - '0')
+			start := 1.4 * float64(i)
+			if s.Turns[0].Sent != start || s.Turns[1].Sent != start+2 || s.Turns[2].Sent != s.Turns[1].End {
+				t.Errorf("seed %d, session %s: sent at %v, %v, %v", c.Seed, s.Session, s.Turns[0].Sent, s.Turns[1].Sent, s.Turns[2].Sent)
+			}
 		}
 	}
 }

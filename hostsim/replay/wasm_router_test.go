@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,20 @@ func TestWasmRouterFollowsASession(t *testing.T) {
 		if next, d := say(t, r, 37*time.Second, "a"); d.Reason != "placed" {
 			t.Errorf("%s: after its release: %s", policy, next)
 		}
+	}
+}
+
+// Turns come to all workers, about as many to each.
+func TestWasmRouterDealsTurns(t *testing.T) {
+	r := startRouter(t, WasmConfig{Workers: 3}, threeMembers())
+	var turns [3]int
+	for i := range 60 {
+		_, d := say(t, r, 0, fmt.Sprint(i))
+		turns[d.Ticket.(*hostsim.Stream).Worker().Index()]++
+		mustBe(t, r.Done(0, d, 200))
+	}
+	if slices.Min(turns[:]) < 10 {
+		t.Errorf("the workers had %v turns", turns)
 	}
 }
 

@@ -214,6 +214,35 @@ func TestReplayThinkCap(t *testing.T) {
 	}
 }
 
+// Zero is no overhead, and not the default.
+func TestReplayOverhead(t *testing.T) {
+	r := replayJSON(t, "--policy", "session_hash", "--seeds", "1", "--overhead", "0s")
+	if none := r.Policies[0].Seeds[0].QueueP50; none >= .1 {
+		t.Errorf("half of the turns reach an engine after %v s or more", none)
+	}
+}
+
+// A sub-agent follows its parent whatever the seed: the built-in trace has none, so one with them is played.
+func TestReplaySubAgents(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.jsonl")
+	row := `{"id":"a","tool":0,"sys":0,"r":[[0,640,9,0,1,[0,10]],{"t":2,"sub":[[0,640,9,0,1,[0,10]]]},[60,1280,9,57,1,[10,10]]]}` + "\n"
+	if err := os.WriteFile(file, []byte(row), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := command("replay", "--trace", file, "--replicas", "1", "--seeds", "1", "--policy", "session_hash", "--json", "-")
+	var r replay.Result
+	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
+		t.Fatalf("exit %d: %v, %s", code, err, stderr)
+	}
+	spans := map[string][]replay.TurnSpan{}
+	for _, s := range r.Policies[0].Seeds[0].Slowest {
+		spans[s.Session] = s.Turns
+	}
+	if len(spans) != 2 || spans["a/sub1@1"][0].Sent < spans["a@1"][0].End {
+		t.Errorf("the sub-agent does not wait for its parent's turn: %+v", spans)
+	}
+}
+
 // Ctrl-C ends a replay at once, and nothing half done is left.
 func TestReplayInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
