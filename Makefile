@@ -116,8 +116,8 @@ envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, with
 replay: wasm build ## every command of docs/replay.md, the published campaigns among them; UPDATE=-update-replay makes its tables anew
 	cd hostsim/cmd/hostsim && $(GO) test -count=1 -timeout 60m -run TestReplayPage -replay $(UPDATE)
 
-bench: wasm build ## cost of a decision, of a turn in hostsim, and of a turn in real Envoy
-	$(GO) test -run '^$$' -bench . -benchmem ./policy ./plugin ./hostsim
+bench: wasm build ## cost of a decision, of a turn in hostsim, of a replay, and of a turn in real Envoy
+	$(GO) test -run '^$$' -bench . -skip Large -benchmem ./policy ./plugin ./hostsim ./hostsim/replica ./hostsim/replay
 	$(GO) run ./examples/envoy/bench
 
 check: ## formatting, vet for both targets, imports, links, go.mod, clean tree

@@ -55,7 +55,8 @@ func Run(ctx context.Context, c Campaign) (*SeedResult, error) {
 		return nil, err
 	}
 	r.finish()
-	return &r.result, nil
+	result := r.result // a copy: a pointer into r would keep all gateways, and the memory of their plugins
+	return &result, nil
 }
 
 func (r *run) setUp(ctx context.Context) error {

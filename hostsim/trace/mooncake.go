@@ -21,13 +21,13 @@ const maxBlockID = 1 << 53
 // timestamp is in milliseconds, and the last id stands for the rest of the prompt, full or not; a row without it is taken
 // as well. There are no sessions in it. They are found as the published conversations go on: a request belongs to the
 // session whose last request's full blocks are a prefix of its own, at least two of them (the first is everybody's system
-// prompt); of several the one with the most, and of those the latest. A request without such a one begins a session,
+// prompt); of several the one with the most. A request without such a one begins a session,
 // which is named by its number.
 type mooncakePlain struct {
 	asRead
 
 	// open has the sessions by the last full block of their last request: its id stands for all before it, too.
-	open map[uint64][]int
+	open map[uint64]int
 	next int
 }
 
@@ -67,13 +67,13 @@ func (d *mooncakePlain) decode(text []byte) (request, error) {
 // session finds the session of a request by its full blocks, and takes the request in.
 func (d *mooncakePlain) session(full []uint64) int {
 	if d.open == nil {
-		d.open = map[uint64][]int{}
+		d.open = map[uint64]int{}
 	}
 	number := -1
 	for i := len(full) - 1; i >= minSharedBlocks-1 && number < 0; i-- {
-		if open := d.open[full[i]]; len(open) > 0 {
-			number = open[len(open)-1]
-			d.open[full[i]] = open[:len(open)-1]
+		if open, ok := d.open[full[i]]; ok {
+			number = open
+			delete(d.open, full[i])
 		}
 	}
 	if number < 0 {
@@ -81,8 +81,7 @@ func (d *mooncakePlain) session(full []uint64) int {
 		d.next++
 	}
 	if len(full) >= minSharedBlocks {
-		last := full[len(full)-1]
-		d.open[last] = append(d.open[last], number)
+		d.open[full[len(full)-1]] = number
 	}
 	return number
 }
