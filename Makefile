@@ -139,11 +139,11 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 
 # Which tests are raced: all of the packages that serve several at once, and of hostsim's own those that start goroutines, or
 # have its ticks or its explorer start them. What is computed by one goroutine from end to end (policy, conformance tables,
-# fuzz seeds, recordings, traces, a simulated engine) has nothing to race with; TestExplorePruned... and TestPublished... repeat what
-# their neighbours do, a thousand times.
+# fuzz seeds, recordings, traces, simulated engines) has nothing to race with; TestExplorePruned... repeats what its neighbours
+# do, a thousand times, and of replays three play several at once.
 RACE_PACKAGES := ./hostsim/cmd/hostsim ./hostsim/gateway ./hostsim/hosttest ./hostsim/livepage
 race: wasm ## the tests that run goroutines, under the race detector (needs a C compiler)
-	$(GO) test -race -timeout 15m -skip '^Test(Published|Trace|ReplayPage|WasmAndPolicyDecideAlike)' $(RACE_PACKAGES)
+	$(GO) test -race -timeout 15m -skip '^Test(Published|Trace|Fit|Wasm|Replay[^IJ])' $(RACE_PACKAGES)
 	tests=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' hostsim/replica/server_test.go hostsim/replica/choices_test.go | paste -sd '|'); \
 	$(GO) test -race -timeout 15m -run "^($$tests)$$" ./hostsim/replica
 	tests=$$(awk '/^func Test/ {name = $$2; sub(/\(.*/, "", name)} /^}/ {name = ""} \
