@@ -70,6 +70,13 @@ func (p *Pool) Turn(key Key, prompt *Prompt, now int64) Decision {
 	return Decision{id, reason, panicking}
 }
 
+// Keeps reports whether the session has a replica that its turn at now goes to.
+// The prompt of such a turn plays no part.
+func (p *Pool) Keeps(key Key, now int64) bool {
+	pin, ok := p.pins[key.Hash]
+	return ok && Judge(pin, &p.Replicas, now, p.Timeout) == Pinned
+}
+
 func (p *Pool) policy() Policy {
 	if p.Policy == nil {
 		return StickyLeastLoaded{}

@@ -107,3 +107,20 @@ func TestIDsOfAllBytes(t *testing.T) {
 		t.Errorf("%d sessions", p.Sessions())
 	}
 }
+
+// A session keeps its replica from its first turn until it is idle for the timeout or the replica is gone.
+func TestKeeps(t *testing.T) {
+	p := policy.Pool{Timeout: 1000, MaxSessions: 10}
+	p.Apply([]policy.Member{{Address: "a", Weight: 1}}, 0, 0)
+	key, other := policy.NewKey(policy.Secret{}, []byte("s")), policy.NewKey(policy.Secret{}, []byte("other"))
+	if p.Keeps(key, 0) {
+		t.Error("a session without a turn has a replica")
+	}
+	p.Turn(key, nil, 0)
+	if !p.Keeps(key, 999) || p.Keeps(key, 1000) || p.Keeps(other, 0) {
+		t.Errorf("in time %v, after it %v, another session %v", p.Keeps(key, 999), p.Keeps(key, 1000), p.Keeps(other, 0))
+	}
+	if p.Apply(nil, 1, 0); p.Keeps(key, 1) {
+		t.Error("kept on a replica that is gone")
+	}
+}

@@ -18,7 +18,6 @@ type policyRouter struct {
 
 	ids     []uint32       // by index, 0 where it has gone
 	at      map[uint32]int // indexes by id
-	pins    map[string]policy.Pin
 	running map[*policyTurn]bool
 	ticked  int64 // when, in ms
 	swept   int64
@@ -28,7 +27,6 @@ type policyRouter struct {
 
 // policyTurn is a turn under way: its session's key, its replica's id, and when it was sent there.
 type policyTurn struct {
-	session string
 	key     policy.Key
 	id      uint32
 	began   int64
@@ -41,7 +39,7 @@ func newPolicyRouter(config []byte, name string, seed uint64, fleet []replay.Mem
 	if err != nil {
 		return nil, err
 	}
-	r := &policyRouter{failures: s.Health.Statuses, maxBytes: s.Body.MaxBytes, pins: map[string]policy.Pin{}, running: map[*policyTurn]bool{}}
+	r := &policyRouter{failures: s.Health.Statuses, maxBytes: s.Body.MaxBytes, running: map[*policyTurn]bool{}}
 	if r.pool, err = s.pool(seed); err != nil {
 		return nil, err
 	}
@@ -58,35 +56,21 @@ func pluginTime(now time.Duration) int64 { return (now + time.Second).Millisecon
 func (r *policyRouter) Turn(now time.Duration, t *replay.Turn) (replay.Decision, error) {
 	ms := r.tick(now)
 	key := policy.NewKey(policy.Secret{}, []byte(t.Session))
-	d := r.pool.Turn(key, r.promptOf(t, ms), ms)
+	d := r.pool.Turn(key, r.promptOf(t, key, ms), ms)
 	if d.Replica == 0 {
 		return replay.Decision{Replica: -1, Reason: d.Reason.String()}, nil
 	}
-	turn := &policyTurn{session: t.Session, key: key, id: d.Replica, began: ms, touched: ms}
+	turn := &policyTurn{key: key, id: d.Replica, began: ms, touched: ms}
 	r.pool.Begin(d.Replica)
 	if r.pool.Policy.Pins() {
 		r.running[turn] = true
-		r.note(t.Session, d, ms)
 	}
 	return replay.Decision{Replica: r.at[d.Replica], Reason: d.Reason.String(), Ticket: turn}, nil
 }
 
-// note keeps a copy of the pool's pin, which tells whether the next turn's prompt matters.
-func (r *policyRouter) note(session string, d policy.Decision, ms int64) {
-	pin, known := r.pins[session]
-	switch {
-	case !r.prompts || d.Reason == policy.TableFull:
-	case !known || d.Reason != policy.Pinned || policy.Renew(pin, ms, r.pool.Timeout):
-		r.pins[session] = policy.Pin{Replica: d.Replica, LastSeen: ms}
-	}
-}
-
 // promptOf reads the prompt as far as the plugin would. A session whose pin holds needs none.
-func (r *policyRouter) promptOf(t *replay.Turn, ms int64) *policy.Prompt {
-	if !r.prompts {
-		return nil
-	}
-	if pin, ok := r.pins[t.Session]; ok && policy.Judge(pin, &r.pool.Replicas, ms, r.pool.Timeout) == policy.Pinned {
+func (r *policyRouter) promptOf(t *replay.Turn, key policy.Key, ms int64) *policy.Prompt {
+	if !r.prompts || r.pool.Keeps(key, ms) {
 		return nil
 	}
 	r.prompt.Reset(0)
@@ -126,7 +110,6 @@ func (r *policyRouter) Done(now time.Duration, d replay.Decision, status int) er
 func (r *policyRouter) Finish(now time.Duration, session string) error {
 	r.tick(now)
 	r.pool.Finish(policy.NewKey(policy.Secret{}, []byte(session)))
-	delete(r.pins, session)
 	return nil
 }
 
@@ -178,27 +161,13 @@ func (r *policyRouter) tick(now time.Duration) int64 {
 		if ms-t.touched > r.pool.Timeout/16 {
 			t.touched = ms
 			r.pool.Touch(t.key, ms)
-			if pin, ok := r.pins[t.session]; ok && policy.Renew(pin, ms, r.pool.Timeout) {
-				pin.LastSeen = ms
-				r.pins[t.session] = pin
-			}
 		}
 	}
 	if ms-r.swept >= sweepPeriod {
 		r.swept = ms
-		r.sweep(ms)
+		r.pool.Sweep(ms)
 	}
 	return ms
-}
-
-// sweep ends sessions that were idle for the timeout.
-func (r *policyRouter) sweep(ms int64) {
-	r.pool.Sweep(ms)
-	for session, pin := range r.pins {
-		if policy.Idle(pin, ms, r.pool.Timeout) {
-			delete(r.pins, session)
-		}
-	}
 }
 
 func (r *policyRouter) Close() error { return nil }
