@@ -262,7 +262,7 @@ func (c *client) finish(s *session) {
 }
 
 // leave sends a turn and closes the connection before the answer. The gateway reads the request before it learns of that, so it
-// is decided like any other.
+// is decided like any other. The session may have expired by then: its last answered turn is still the one that counts.
 func (c *client) leave(s *session) {
 	r := c.run
 	if !c.connected() || r.ground.uneasy() || r.crash.Load()%2 == 1 || r.updating.Load() {
@@ -272,7 +272,6 @@ func (c *client) leave(s *session) {
 	if _, err := c.conn.Write(c.request); err == nil {
 		c.tally.HungUp++
 		r.decided.Add(1)
-		s.sent = time.Now() // or an instant later: the answer's clock is later still
 	}
 	c.hangUp()
 }

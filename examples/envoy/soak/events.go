@@ -120,6 +120,10 @@ func (r *run) outage(ctx context.Context, i int, meanwhile func() error) error {
 	if err != nil {
 		return err
 	}
+	// Its failures are on record once all is answered that it was asked while it was dead.
+	if err := r.pass(ctx); err != nil {
+		return err
+	}
 	err = eventually(ctx, "a replica that is back to be well", func() (bool, error) {
 		s, err := r.gateway.member(ctx, i)
 		return s.State == "active" && s.Health.Failures == 0 && s.Health.CooldownMS == 0, err

@@ -20,14 +20,14 @@ type report struct {
 	Seed         uint64  `json:"seed"`
 	IdleTimeoutS float64 `json:"idle_timeout_s"`
 
-	Requests uint64  `json:"requests"` // answered with 200, the load's
+	Requests uint64  `json:"requests"` // answered with 200 in load_s
 	LoadS    float64 `json:"load_s"`
 	Rate     float64 `json:"requests_per_s"`
 	// Interrupted says that the end was not waited for; LimitReached that there was no time for all requests.
 	Interrupted  bool `json:"interrupted"`
 	LimitReached bool `json:"limit_reached"`
 
-	Load   tally          `json:"load"`   // what the requests were
+	Load   tally          `json:"load"`   // what the requests were, those of the checks after the load included
 	Events map[string]int `json:"events"` // what was done to the gateway meanwhile
 
 	// Decisions are the plugin's counters by reason, DecisionsKnown those that clients were told of. The plugin may report
@@ -75,10 +75,7 @@ func (r *run) report(rep *report) {
 	rep.Envoy, rep.Wasm, rep.Guarded = r.gateway.version, r.gateway.digest, s.Crashes
 	rep.Workers, rep.Connections, rep.Replicas, rep.Seed, rep.IdleTimeoutS = s.Workers, s.Connections, s.Replicas, s.Seed, s.IdleTimeout.Seconds()
 	rep.Load = r.total()
-	rep.Requests = rep.Load.Answered
-	if rep.LoadS > 0 {
-		rep.Rate = float64(r.answered.Load()) / rep.LoadS
-	}
+	rep.Rate = float64(rep.Requests) / rep.LoadS
 	rep.Events, rep.Checkpoints = r.events, r.checkpoints
 	rep.Missing, rep.MissingBound, rep.Wrong = r.missing, r.bound, r.ghosts
 	rep.Samples = r.series.samples

@@ -92,10 +92,11 @@ func soak(ctx context.Context, s settings, progress func(string)) (rep report, e
 		r.watch(watch, progress)
 	}()
 	failed := r.load(ctx)
+	progress(fmt.Sprintf("%d of %d requests; now the checks, and the idle timeout of %v", r.answered.Load(), s.Requests, s.IdleTimeout))
 	if rep.LimitReached = errors.Is(failed, errLimit) && time.Since(r.began) >= s.Limit; rep.LimitReached {
 		failed = nil
 	}
-	rep.LoadS = time.Since(r.began).Seconds()
+	rep.LoadS, rep.Requests = time.Since(r.began).Seconds(), r.answered.Load()
 	if failed == nil {
 		failed = r.settle(ctx, &rep)
 	}
@@ -192,7 +193,15 @@ func (r *run) settle(ctx context.Context, rep *report) error {
 // sameSessions sends turns of all sessions until the plugin's open sessions, replica by replica, are those that the clients
 // know: sessions that they left behind are then over. In none of these rounds may a session move.
 func (r *run) sameSessions(ctx context.Context, rep *report) error {
+	first := true
 	err := within(ctx, r.expiry(), "the sessions to be those of the clients", func() (bool, error) {
+		if !first {
+			select { // a round keeps the sessions alive
+			case <-ctx.Done():
+			case <-time.After(r.settings.IdleTimeout / 20):
+			}
+		}
+		first = false
 		rep.SessionsKnown = make([]int, len(r.gateway.replicas))
 		rep.SessionsOpen = make([]int, len(r.gateway.replicas))
 		var all sync.WaitGroup

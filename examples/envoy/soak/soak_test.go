@@ -183,6 +183,25 @@ func TestUnpinnedAndReleases(t *testing.T) {
 	}
 }
 
+// A turn whose answer nobody waited for is decided, and tells the client nothing: neither where the session is nor that it has
+// not expired.
+func TestLeave(t *testing.T) {
+	c := stub(t, answerOf(200, 2, 1, "pinned"))
+	sent := time.Now().Add(-time.Minute)
+	s := &session{id: "s", home: 1, sent: sent}
+	c.leave(s)
+	if c.tally.HungUp != 0 {
+		t.Error("hung up without a connection")
+	}
+	if err := c.connect(); err != nil {
+		t.Fatal(err)
+	}
+	c.leave(s)
+	if c.tally.HungUp != 1 || c.run.decided.Load() != 1 || c.conn != nil || s.home != 1 || s.sent != sent || c.run.violated != 0 {
+		t.Errorf("%+v, %d decided, session %+v, %q", c.tally, c.run.decided.Load(), s, c.run.violations)
+	}
+}
+
 func TestDiffer(t *testing.T) {
 	for _, c := range []struct {
 		open, known      []int
