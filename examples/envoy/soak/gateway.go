@@ -25,8 +25,9 @@ const (
 	// serialPath tells which configuration a connection is under. Envoy answers it itself; the plugin sees it as a request
 	// without a session.
 	serialPath = "/config-serial"
-	// patience bounds every wait for something that Envoy or the plugin does later.
-	patience = 5 * time.Minute
+	// patience bounds every wait for something that Envoy or the plugin does later: seconds, but for a soak that runs behind
+	// everybody else on a busy machine.
+	patience = 30 * time.Minute
 	pause    = 20 * time.Millisecond // between two looks
 )
 
@@ -105,7 +106,8 @@ func startGateway(ctx context.Context, s settings) (g *gateway, err error) {
 	if err != nil {
 		return g, err
 	}
-	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: bin, Bootstrap: bootstrap, Concurrency: s.Workers, DrainTime: s.Drain})
+	g.envoy, err = envoytest.Start(ctx, envoytest.Options{Binary: bin, Bootstrap: bootstrap, Concurrency: s.Workers,
+		DrainTime: s.Drain, ReadyTimeout: patience})
 	if err != nil {
 		return g, err
 	}
