@@ -120,6 +120,10 @@ bench: wasm build ## cost of a decision, of a turn in hostsim, of a replay, and 
 	$(GO) test -run '^$$' -bench . -skip Large -benchmem ./policy ./plugin ./hostsim ./hostsim/replica ./hostsim/replay
 	$(GO) run ./examples/envoy/bench
 
+bench-envoy: wasm ## what docs/benchmarks.md shows, in real Envoy (ONLY="-only sticky,steps"); UPDATE=-update keeps what comes out
+	@$(GO) run ./build/envoy >/dev/null
+	$(GO) run ./examples/envoy/bench $(ONLY) $(UPDATE)
+
 check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
 	$(GO) vet ./...
