@@ -35,6 +35,7 @@ type gateway struct {
 	name     string
 	wasm     string   // path; empty takes the plugin out
 	workers  int      // threads; 0 is 1
+	free     bool     // not held to a CPU, also in a pinned run; more than one worker never is
 	replicas []string // 127.0.0.1:PORT each; nil are the first three of the load process
 	// sessions is how many the plugin's table is laid out for; 0 are the settings'. The table is then nearly full, and a
 	// turn reads a shard of about 1 KB.
@@ -57,10 +58,15 @@ func (b *bench) start(ctx context.Context, g gateway) (*arm, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
-	return b.startText(ctx, g.name, text, max(1, g.workers), net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	a, err := b.startText(ctx, g.name, text, max(1, g.workers), net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil || !b.Pin || g.free || g.workers > 1 {
+		return a, err
+	}
+	return a, a.pin(gatewayCPU)
 }
 
-// startText brings up an Envoy by a whole bootstrap, whose listener is at addr and whose admin port is 0.
+// startText brings up an Envoy by a whole bootstrap, whose listener is at addr and whose admin port is 0. It holds it to no
+// CPU: see arm.pin.
 func (b *bench) startText(ctx context.Context, name string, text envoytest.Bootstrap, workers int, addr string) (*arm, error) {
 	config := b.file(name + ".yaml")
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
@@ -73,9 +79,6 @@ func (b *bench) startText(ctx context.Context, name string, text envoytest.Boots
 	}
 	a := &arm{name: name, addr: addr, envoy: envoy, after: []func(){envoy.Stop}}
 	b.arms = append(b.arms, a)
-	if b.Pin && workers == 1 {
-		return a, a.pin(gatewayCPU)
-	}
 	return a, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type bench struct {
 	binary    string              // Envoy
 	text      envoytest.Bootstrap // the user's envoy.yaml
 	wasm      map[string]string   // paths, by module: "pinwheel", "floor", "empty"
+	callbacks string              // the empty module with all callbacks of proxy-wasm
 	modules   []module            // the same, with what identifies them
 	load      *load
 	machine   machine
@@ -66,7 +68,7 @@ func newBench(ctx context.Context, s settings, root string, out io.Writer) (_ *b
 	if err := sameCallbacks(b.wasm[withFloor], b.wasm[withPinwheel]); err != nil {
 		return nil, err
 	}
-	if b.wasm[withEmpty], err = buildEmpty(ctx, root, b.dir, b.wasm[withPinwheel]); err != nil {
+	if b.callbacks, b.wasm[withEmpty], err = buildEmpty(ctx, root, b.dir, b.wasm[withPinwheel]); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{withEmpty, withFloor, withPinwheel} {
@@ -76,13 +78,18 @@ func newBench(ctx context.Context, s settings, root string, out io.Writer) (_ *b
 		}
 		b.modules = append(b.modules, m)
 	}
-	if b.load, err = startLoad(); err != nil {
-		return nil, err
+	return b, b.newLoad(s.Pin)
+}
+
+// newLoad starts the load process, in place of the one that there may be: its replicas have other addresses.
+func (b *bench) newLoad(pin bool) (err error) {
+	if b.load != nil {
+		b.load.stop()
 	}
-	if s.Pin {
+	if b.load, err = startLoad(); err == nil && pin {
 		err = envoytest.Pin(b.load.cmd.Process.Pid, loadCPU)
 	}
-	return b, err
+	return err
 }
 
 // perform runs one experiment and leaves nothing running.
@@ -123,6 +130,12 @@ func commandOf(args []string) string {
 func (b *bench) file(name string) string {
 	b.serial++
 	return filepath.Join(b.dir, fmt.Sprintf("%d-%s", b.serial, name))
+}
+
+// end stops one arm.
+func (b *bench) end(a *arm) {
+	a.stop()
+	b.arms = slices.DeleteFunc(b.arms, func(other *arm) bool { return other == a })
 }
 
 // stop ends all arms that are running.

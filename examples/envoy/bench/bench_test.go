@@ -36,7 +36,7 @@ func TestFloorExportsTheCallbacksOfPinwheel(t *testing.T) {
 		t.Error(err)
 	}
 	// The empty plugin is given Pinwheel's callbacks: it has more.
-	if _, err := buildEmpty(t.Context(), root, t.TempDir(), pinwheel); err != nil {
+	if _, _, err := buildEmpty(t.Context(), root, t.TempDir(), pinwheel); err != nil {
 		t.Error(err)
 	}
 }

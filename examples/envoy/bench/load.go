@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -34,6 +35,7 @@ type order struct {
 	Body        int           // bytes of each request's JSON body; 0 means GET
 	InBody      bool          // the body, not a header, names the session
 	SDK         bool          // headers as of an OpenAI SDK
+	From        int           // the first id of an order with Requests; those by Duration begin anywhere
 	Requests    int           // stop after so many; 0 means by Duration
 	Duration    time.Duration // ignored when Requests is set
 	// Release ends the sessions that the last order with Sessions 0 has opened at the address, and does nothing else.
@@ -52,6 +54,7 @@ type tally struct {
 // load is the parent's end.
 type load struct {
 	replicas []string
+	sent     map[string]int // requests by address, releases not counted
 	cmd      *exec.Cmd
 	exited   chan struct{}
 	in       *json.Encoder
@@ -91,6 +94,10 @@ func (l *load) run(o order) (tally, error) {
 	if err := l.out.Decode(&t); err != nil {
 		return t, fmt.Errorf("bench: load process: %w", err)
 	}
+	if l.sent == nil {
+		l.sent = map[string]int{}
+	}
+	l.sent[o.Addr] += t.Requests
 	if t.Failure != "" {
 		return t, fmt.Errorf("bench: load on %s: %s", o.Addr, t.Failure)
 	}
@@ -192,8 +199,12 @@ func (o order) perform(fresh *span) tally {
 		return tally{}
 	}
 	first := 0
-	if o.Sessions == 0 {
+	switch {
+	case o.Sessions == 0:
 		first = fresh.to
+	case o.Requests == 0:
+		// Else short measurements would come to the same few sessions each time.
+		o.From = rand.IntN(o.Sessions)
 	}
 	var (
 		mu    sync.Mutex
@@ -295,7 +306,7 @@ func (d *drive) run(deadline time.Time) error {
 		}
 		id := d.c + d.n*d.Connections
 		if d.Sessions > 0 {
-			id %= d.Sessions
+			id = (d.From + id) % d.Sessions
 		}
 		setSession(request, places, d.first+id)
 		before := time.Now()

@@ -114,7 +114,14 @@ func (b *bench) turns() order {
 
 // open sends so many sessions' first turns, by which a plugin pins them.
 func (b *bench) open(a *arm, sessions int) error {
-	b.progress.say("%s: opening %d sessions", a.name, sessions)
-	_, err := b.load.run(order{Addr: a.addr, Connections: b.Connections, Sessions: sessions, Requests: sessions})
-	return err
+	const some = 20_000
+	b.progress.loop((sessions + some - 1) / some)
+	for from := 0; from < sessions; from += some {
+		_, err := b.load.run(order{Addr: a.addr, Connections: b.Connections, Sessions: sessions, From: from, Requests: min(some, sessions-from)})
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", a.name, err, a.logs())
+		}
+		b.progress.step(a.name + ": opening sessions")
+	}
+	return nil
 }

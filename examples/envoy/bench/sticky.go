@@ -1,9 +1,6 @@
 package main
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 var sticky = experiment{
 	name:  "sticky",
@@ -45,7 +42,7 @@ func runSticky(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := onlySticky(ctx, running[len(running)-1], b.Sessions); err != nil {
+	if err := b.onlySticky(ctx, running[len(running)-1], b.Sessions); err != nil {
 		return nil, err
 	}
 	var rows []row
@@ -66,22 +63,4 @@ func runSticky(ctx context.Context, b *bench) ([]row, error) {
 		}
 	}
 	return rows, nil
-}
-
-// onlySticky checks by Pinwheel's own counts that what was measured was turns of pinned sessions.
-func onlySticky(ctx context.Context, a *arm, sessions int) error {
-	const decisions = "wasmcustom.pinwheel_decisions_total.pool.default.policy.sticky_least_loaded.reason."
-	stats, err := a.envoy.Admin.Stats(ctx, `^wasmcustom\.pinwheel_decisions_total`)
-	if err != nil {
-		return err
-	}
-	var total uint64
-	for _, n := range stats {
-		total += n
-	}
-	pinned, placed := stats[decisions+"pinned"], stats[decisions+"placed"]
-	if placed > uint64(sessions) || pinned == 0 || pinned*100 < (total-placed)*99 {
-		return fmt.Errorf("bench: not a run of sticky turns: %v", stats)
-	}
-	return nil
 }

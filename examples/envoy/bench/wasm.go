@@ -20,20 +20,21 @@ func buildFloor(ctx context.Context, root, dir string) (string, error) {
 	return buildWasm(ctx, root, dir, withFloor)
 }
 
-// buildEmpty compiles the plugin that does nothing into dir, without the callbacks that the module like has not.
-func buildEmpty(ctx context.Context, root, dir, like string) (string, error) {
-	name, err := buildWasm(ctx, root, dir, "empty")
-	if err != nil {
-		return "", err
+// buildEmpty compiles the plugin that does nothing into dir: with all callbacks, and with those alone that the module like
+// has.
+func buildEmpty(ctx context.Context, root, dir, like string) (all, same string, err error) {
+	if all, err = buildWasm(ctx, root, dir, withEmpty); err != nil {
+		return "", "", err
 	}
 	want, err := callbacks(like)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	if err := keepCallbacks(name, name, want); err != nil {
-		return "", err
+	same = filepath.Join(dir, "empty-same.wasm")
+	if err := keepCallbacks(all, same, want); err != nil {
+		return "", "", err
 	}
-	return name, sameCallbacks(name, like)
+	return all, same, sameCallbacks(same, like)
 }
 
 // buildWasm compiles a folder of the benchmark.

@@ -50,6 +50,7 @@ type step struct {
 	response bool
 	times    int
 	value    []byte // what is written: to the header, or to shared data
+	key      []byte // of shared data
 }
 
 const (
@@ -71,13 +72,12 @@ var (
 	session     = []byte("x-session-id")
 	target      = []byte("x-gateway-destination-endpoint")
 	status      = []byte(":status")
-	sharedKey   = []byte("empty")
 	connection  = []byte("connection\x00id")
 	destination = []byte("dest")
 
 	// One module serves many listeners, each a root context with a configuration. Context ids only grow, and few streams
 	// run at once: a ring tells a stream's root.
-	steps [1 << 6]step
+	steps [1 << 8]step
 	roots [1 << 12]uint32
 
 	// What the host writes lives here until the next request.
@@ -121,10 +121,11 @@ func onConfigure(root, size uint32) uint32 {
 			s.do = uint32(i)
 		}
 	}
-	s.value = []byte(text(config, "value"))
+	s.value, s.key = []byte(text(config, "value")), []byte("empty/"+do)
 	if n := number(config, "size"); n > 0 {
-		s.value = make([]byte, n)
-		setShared(pointer(&sharedKey[0]), uint32(len(sharedKey)), pointer(&s.value[0]), uint32(n), 0)
+		// Listeners of one module have their shared data in common: a key for each size.
+		s.value, s.key = make([]byte, n), append(s.key, byte(n>>8), byte(n))
+		setShared(pointer(&s.key[0]), uint32(len(s.key)), pointer(&s.value[0]), uint32(n), 0)
 	}
 	steps[root] = s
 	return 1
@@ -188,9 +189,9 @@ func run(context uint32, response bool) {
 		case doClock:
 			clockTimeGet(monotonic, 1, pointer(&now))
 		case doShared:
-			getShared(pointer(&sharedKey[0]), uint32(len(sharedKey)), pointer(&data), pointer(&length), pointer(&cas))
+			getShared(pointer(&s.key[0]), uint32(len(s.key)), pointer(&data), pointer(&length), pointer(&cas))
 		case doSetShared:
-			setShared(pointer(&sharedKey[0]), uint32(len(sharedKey)), pointer(&s.value[0]), uint32(len(s.value)), 0)
+			setShared(pointer(&s.key[0]), uint32(len(s.key)), pointer(&s.value[0]), uint32(len(s.value)), 0)
 		case doProperty:
 			getProperty(pointer(&connection[0]), uint32(len(connection)), pointer(&data), pointer(&length))
 		case doReplace:
