@@ -42,9 +42,13 @@ Tables come on stdout, and last how each ratio differs from the one kept here: "
 ` + "`make bench-envoy ONLY=\"-only sticky,steps\"`" + ` runs some, ` + "`go run ./examples/envoy/bench -list`" + ` names them, and ` + "`UPDATE=-update`" + `
 keeps the results and makes this page anew. On a machine with two CPUs or more the gateway runs on one and the load on another.
 `)
-	for _, e := range experiments() {
+	for _, e := range append(experiments(), soak) {
 		r, ok := kept[e.name]
 		if !ok {
+			continue
+		}
+		if e.run == nil {
+			say("## %s\n\n%s\n\n%s\n`make %s`, Envoy %s, %v s.\n", e.title, e.about, table(r.Rows, markdown), e.name, r.Machine.Envoy, number(r.Elapsed))
 			continue
 		}
 		say("## %s\n\n%s\n\n%s\n%s\n", e.title, e.about, table(r.Rows, markdown), r.where())

@@ -110,7 +110,13 @@ func (r result) find(key [3]string) (row, bool) {
 // conditions is a line on how it was measured.
 func (r result) conditions() string {
 	s := r.Settings
-	text := fmt.Sprintf("Envoy %s, %d connections, %d sessions, %d rounds of %v", r.Machine.Envoy, s.Connections, s.Sessions, s.Rounds, s.Duration)
+	how := fmt.Sprintf("%d connections, %d sessions, %d rounds of %v", s.Connections, s.Sessions, s.Rounds, s.Duration)
+	for _, e := range experiments() {
+		if e.name == r.Experiment && e.how != nil {
+			how = e.how(s)
+		}
+	}
+	text := fmt.Sprintf("Envoy %s, %s", r.Machine.Envoy, how)
 	if !s.Pin {
 		text += "; gateway and load shared CPUs"
 	}
@@ -136,6 +142,14 @@ func readResults(root string) (map[string]result, error) {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			return nil, err
+		}
+		if filepath.Base(f) == soakFile {
+			r, err := soakResult(text)
+			if err != nil {
+				return nil, fmt.Errorf("bench: %s: %w", f, err)
+			}
+			all[r.Experiment] = r
+			continue
 		}
 		var r result
 		dec := json.NewDecoder(bytes.NewReader(text))
