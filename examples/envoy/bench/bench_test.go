@@ -200,7 +200,7 @@ func TestQuantile(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for want, x := range map[string]float64{"0": 0, "1.30": 1.3, "-2.21": -2.21, "12.4": 12.42, "2": 2, "123": 123.4, "30,000": 30000, "-1,234,567": -1234567} {
+	for want, x := range map[string]float64{"0": 0, "1.30": 1.3, "-2.21": -2.21, "0.00": -0.004, "12.4": 12.42, "2": 2, "123": 123.4, "30,000": 30000, "-1,234,567": -1234567} {
 		if got := number(x); got != want {
 			t.Errorf("number(%v) = %q, want %q", x, got, want)
 		}

@@ -60,6 +60,10 @@ func TestRounds(t *testing.T) {
 			}
 		}
 	}
+	order, b.Duration = nil, 2*slice
+	if all, err = b.rounds(t.Context(), 1, subjects); err != nil || len(all[0]) != 1 || strings.Join(order, "") != "abccba" {
+		t.Errorf("two turns: order %q, %+v, %v", order, all, err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := b.rounds(ctx, 1, subjects); err == nil {

@@ -13,10 +13,6 @@ type goal struct {
 func goals() []goal {
 	return []goal{
 		{"A sticky turn adds at most 1.3 times what the floor adds", "sticky", [3]string{"GET", withPinwheel, "added, of floor"}, 1.3, false},
-		{"CPU of a turn at most 0.65 of Envoy with vllm-router", "peers", [3]string{"GET", withPinwheel, "CPU, of vllm-router"}, 0.65, false},
-		{"Turns a second at least 1/0.65 of those of Envoy with vllm-router", "peers", [3]string{"GET", withPinwheel, "rate, of vllm-router"}, 1.54, true},
-		{"p99 at 16 connections at most that of Envoy with vllm-router", "peers", [3]string{"GET", withPinwheel, "p99, of vllm-router"}, 1, false},
-		{"An ext_proc picker adds at least 5 times what Pinwheel adds", "peers", [3]string{"GET", "ext_proc", "added, of pinwheel"}, 5, true},
 		{"A first turn adds at most 3 times what a sticky turn adds, 64 replicas", "replicas",
 			[3]string{"64 replicas", placement, "added, of sticky"}, 3, false},
 		{"A sticky turn adds at 1,024 replicas at most 1.3 times what it adds at 4", "replicas",
