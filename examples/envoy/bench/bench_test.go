@@ -285,6 +285,11 @@ func TestPage(t *testing.T) {
 	if string(text) != page(kept) {
 		t.Error("docs/benchmarks.md is not what the results make: go run ./examples/envoy/bench -page")
 	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "|") && len(line) > 140 {
+			t.Errorf("a long line: %s", line)
+		}
+	}
 	for name, r := range kept {
 		if name == soak.name {
 			continue

@@ -23,7 +23,10 @@ type result struct {
 	Modules    []module `json:"modules"`
 	Settings   settings `json:"settings"`
 	Elapsed    float64  `json:"elapsed_s"`
-	Rows       []row    `json:"rows"`
+	// Busy is the machine's load average of the minute before: how many others wanted its CPUs. An earlier experiment
+	// of the same run counts, too.
+	Busy float64 `json:"load_before"`
+	Rows []row   `json:"rows"`
 }
 
 // machine is where it ran.
@@ -186,6 +189,13 @@ func cpuModel() string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// loadAverage is that of the last minute, 0 where Linux does not tell it.
+func loadAverage() (load float64) {
+	text, _ := os.ReadFile("/proc/loadavg")
+	_, _ = fmt.Sscan(string(text), &load)
+	return load
 }
 
 func identify(name, path string) (module, error) {
