@@ -126,6 +126,10 @@ soak: wasm ## millions of requests through Envoy while replicas, settings and wo
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) run ./examples/envoy/soak -requests $(SOAK_REQUESTS) -json $(SOAK_JSON)
 
+bench-envoy: wasm ## what docs/benchmarks.md shows, in real Envoy (ONLY="-only sticky,steps"); UPDATE=-update keeps what comes out
+	@$(GO) run ./build/envoy >/dev/null
+	$(GO) run ./examples/envoy/bench $(ONLY) $(UPDATE)
+
 check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
 	$(GO) vet ./...

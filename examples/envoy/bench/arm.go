@@ -3,166 +3,159 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/bits"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
-// The arms, as they appear in reports.
+// Arms and modules, as they appear in results.
 const (
-	bare         = "bare"
-	withFloor    = "floor"
-	withPinwheel = "pinwheel"
+	bare         = "bare"     // Envoy without a plugin
+	withEmpty    = "empty"    // official Go's wasm with Pinwheel's callbacks, none of which does anything
+	withFloor    = "floor"    // the least that such a plugin can cost, see floor/
+	withPinwheel = "pinwheel" // the plugin
 )
 
-// manyWorkers is the concurrency of a second, short-lived start that tells what
-// one more worker costs in memory.
-const manyWorkers = 5
-
-// arm is one Envoy of the comparison: all run the user's envoy.yaml, with
-// another wasm or without.
+// arm is something that requests go through: an Envoy, alone or with other processes that serve it.
 type arm struct {
-	name   string
-	binary string
-	dir    string
-	text   envoytest.Bootstrap
-	wasm   string // path; empty for no plugin
-
-	addr   string
-	envoy  *envoytest.Envoy
-	rounds []round
-
-	wasmBytes      int64
-	startUp        time.Duration // exec to ready, one worker
-	resident       int64         // at ready, one worker
-	residentLoaded int64         // after the measurements
-	perWorker      int64         // bytes for each further worker, at ready
+	name  string
+	addr  string           // host:port for the load
+	envoy *envoytest.Envoy // nil for an arm without one; several arms may share one, as listeners
+	also  []int            // further processes whose CPU is the arm's
+	after []func()         // what ends with the arm, the last first
 }
 
-// round is one measurement.
-type round struct {
-	cpu  float64 // microseconds of CPU per request
-	rate float64 // requests per second
+// gateway says which Envoy to start: the user's envoy.yaml, changed.
+type gateway struct {
+	name     string
+	wasm     string   // path; empty takes the plugin out
+	workers  int      // threads; 0 is 1
+	free     bool     // not held to a CPU, also in a pinned run; more than one worker never is
+	replicas []string // 127.0.0.1:PORT each; nil are the first three of the load process
+	// sessions is how many the plugin's table is laid out for; 0 are the settings'. The table is then nearly full, and a
+	// turn reads a shard of about 1 KB.
+	sessions int
+	plugin   map[string]any // further keys of the plugin's configuration
+	// edit changes the whole bootstrap, last. Nil changes nothing.
+	edit func(envoytest.Bootstrap) (envoytest.Bootstrap, error)
 }
 
-// start brings up the arm, and once more with many workers to size them. Nothing
-// else may run meanwhile: start-up time is a result.
-func (a *arm) start(ctx context.Context, s settings, replicas []string) error {
-	config, err := a.config(s, replicas)
-	if err != nil {
-		return fmt.Errorf("%s: %w", a.name, err)
-	}
-	if a.wasm != "" {
-		fi, err := os.Stat(a.wasm)
-		if err != nil {
-			return err
-		}
-		a.wasmBytes = fi.Size()
-	}
-	o := envoytest.Options{Binary: a.binary, Bootstrap: config, Concurrency: manyWorkers}
-	many, err := envoytest.Start(ctx, o)
-	if err != nil {
-		return err
-	}
-	manyResident, err := envoytest.ResidentBytes(many.Pid())
-	many.Stop()
-	if err != nil {
-		return err
-	}
-	o.Concurrency = 1
-	if a.envoy, err = envoytest.Start(ctx, o); err != nil {
-		return err
-	}
-	a.startUp = a.envoy.StartUp
-	if a.resident, err = envoytest.ResidentBytes(a.envoy.Pid()); err != nil {
-		return err
-	}
-	a.perWorker = (manyResident - a.resident) / (manyWorkers - 1)
-	return nil
-}
+// plain is a gateway with one of the modules, or bare.
+func (b *bench) plain(name string) gateway { return gateway{name: name, wasm: b.wasm[name]} }
 
-// config writes the arm's bootstrap and returns its path.
-func (a *arm) config(s settings, replicas []string) (string, error) {
+// start brings up a gateway and, in a pinned run, puts it on its CPU: after the start, since compiling takes all CPUs.
+func (b *bench) start(ctx context.Context, g gateway) (*arm, error) {
 	port, err := envoytest.FreePort()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	a.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	ports := [][2]int{{10000, port}, {9901, 0}}
-	for i, r := range replicas {
-		_, p, err := net.SplitHostPort(r)
-		if err != nil {
-			return "", err
-		}
-		n, err := strconv.Atoi(p)
-		if err != nil {
-			return "", err
-		}
-		ports = append(ports, [2]int{8001 + i, n})
+	text, err := b.bootstrap(g, port)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
-	text := a.text
-	for _, p := range ports {
-		if text, err = text.Port(p[0], p[1]); err != nil {
-			return "", err
-		}
+	a, err := b.startText(ctx, g.name, text, max(1, g.workers), net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil || !b.Pin || g.free || g.workers > 1 {
+		return a, err
 	}
-	if a.wasm == "" {
-		text, err = text.WithoutFilter("pinwheel")
-	} else if text, err = text.Wasm(a.wasm); err == nil {
-		text, err = text.Plugin(func(c map[string]any) {
-			c["replicas"] = replicas
-			c["debug_headers"] = false
-			// A table that is nearly full: a turn then reads a shard of about 1 KB.
-			session := map[string]any{"max_sessions": tableFor(s.Sessions)}
-			if s.InBody {
-				session["body"] = []string{"user"}
-			}
-			c["session"] = session
-		})
-		if err == nil && s.InBody {
-			text, err = text.ShowBodies()
-		}
+	return a, a.pin(gatewayCPU)
+}
+
+// startText brings up an Envoy by a whole bootstrap, whose listener is at addr and whose admin port is 0. It holds it to no
+// CPU: see arm.pin.
+func (b *bench) startText(ctx context.Context, name string, text envoytest.Bootstrap, workers int, addr string) (*arm, error) {
+	config := b.file(name + ".yaml")
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		return nil, err
 	}
+	b.progress.say("starting %s", name)
+	envoy, err := envoytest.Start(ctx, envoytest.Options{
+		Binary: b.binary, Bootstrap: config, Concurrency: workers,
+		ReadyTimeout: 20 * time.Minute, // steps compiles five modules
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	a := &arm{name: name, addr: addr, envoy: envoy, after: []func(){envoy.Stop}}
+	b.arms = append(b.arms, a)
+	return a, nil
+}
+
+// bootstrap is a gateway's configuration.
+func (b *bench) bootstrap(g gateway, port int) (envoytest.Bootstrap, error) {
+	replicas, sessions := g.replicas, g.sessions
+	if replicas == nil {
+		replicas = b.load.replicas[:3]
+	}
+	if sessions == 0 {
+		sessions = b.Sessions
+	}
+	text, err := b.text.Before(replicas, port)
 	if err != nil {
 		return "", err
 	}
-	name := filepath.Join(a.dir, a.name+".yaml")
-	return name, os.WriteFile(name, []byte(text), 0o644)
+	if g.wasm == "" {
+		text, err = text.WithoutFilter("pinwheel")
+	} else if text, err = text.Wasm(g.wasm); err == nil {
+		text, err = text.Plugin(func(c map[string]any) {
+			c["debug_headers"] = false
+			c["session"] = map[string]any{"max_sessions": tableFor(sessions)}
+			maps.Copy(c, g.plugin)
+		})
+	}
+	if err == nil && g.edit != nil {
+		text, err = g.edit(text)
+	}
+	return text, err
 }
 
 // tableFor is the smallest power of two that holds the sessions with some room.
 func tableFor(sessions int) int { return 1 << bits.Len(uint(sessions+sessions/16)) }
 
-// finish takes the figures that belong after the load, and checks that what was
-// measured was sticky turns.
-func (a *arm) finish(ctx context.Context, s settings) error {
-	var err error
-	if a.residentLoaded, err = envoytest.ResidentBytes(a.envoy.Pid()); err != nil || a.name != withPinwheel {
-		return err
+// pids are the processes whose CPU counts.
+func (a *arm) pids() []int {
+	if a.envoy == nil {
+		return a.also
 	}
-	const decisions = "wasmcustom.pinwheel_decisions_total.pool.default.policy.sticky_least_loaded.reason."
-	stats, err := a.envoy.Admin.Stats(ctx, `^wasmcustom\.pinwheel_decisions_total`)
-	if err != nil {
-		return err
-	}
-	var total uint64
-	for _, n := range stats {
-		total += n
-	}
-	pinned, placed := stats[decisions+"pinned"], stats[decisions+"placed"]
-	if placed > uint64(s.Sessions) || pinned == 0 || pinned*100 < (total-placed)*99 {
-		return fmt.Errorf("bench: not a run of sticky turns: %v", stats)
+	return append([]int{a.envoy.Pid()}, a.also...)
+}
+
+func (a *arm) pin(cpu int) error {
+	for _, pid := range a.pids() {
+		if err := envoytest.Pin(pid, cpu); err != nil {
+			return fmt.Errorf("%w; try -pin=false", err)
+		}
 	}
 	return nil
 }
 
-func (a *arm) stop() {
-	if a.envoy != nil {
-		a.envoy.Stop()
+// cpu is what the arm has run so far.
+func (a *arm) cpu() (sum time.Duration, _ error) {
+	for _, pid := range a.pids() {
+		d, err := cpuTime(pid)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", a.name, err)
+		}
+		sum += d
 	}
+	return sum, nil
+}
+
+// logs is the end of what the arm's Envoy has printed.
+func (a *arm) logs() string {
+	if a.envoy == nil {
+		return ""
+	}
+	return a.envoy.Log.Tail(20)
+}
+
+func (a *arm) stop() {
+	for i := len(a.after) - 1; i >= 0; i-- {
+		a.after[i]()
+	}
+	a.after = nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,6 +33,10 @@ func TestFloorExportsTheCallbacksOfPinwheel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := sameCallbacks(floor, pinwheel); err != nil {
+		t.Error(err)
+	}
+	// The empty plugin is given Pinwheel's callbacks: it has more.
+	if _, _, err := buildEmpty(t.Context(), root, t.TempDir(), pinwheel); err != nil {
 		t.Error(err)
 	}
 }
@@ -72,8 +77,8 @@ func inProcess(t *testing.T) *load {
 		}
 	})
 	l := &load{in: json.NewEncoder(in), out: json.NewDecoder(out)}
-	if err := l.out.Decode(&l.replicas); err != nil || len(l.replicas) != 3 {
-		t.Fatalf("replicas %q, %v", l.replicas, err)
+	if err := l.out.Decode(&l.replicas); err != nil || len(l.replicas) != maxReplicas {
+		t.Fatalf("%d replicas, %v", len(l.replicas), err)
 	}
 	return l
 }
@@ -100,8 +105,9 @@ func TestLoadCountsItsRequests(t *testing.T) {
 }
 
 func TestRequestsWithABody(t *testing.T) {
-	for _, o := range []order{{Body: 64}, {Body: 64, InBody: true}, {Body: 5000}, {Body: 200_000, InBody: true}} {
-		text := o.appendRequest(nil, 17, strings.Repeat("x", o.Body))
+	for _, o := range []order{{Body: 64}, {Body: 64, InBody: true}, {Body: 5000, SDK: true}, {Body: 200_000, InBody: true}} {
+		text, places := o.request()
+		setSession(text, places, 17)
 		req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(text)))
 		if err != nil {
 			t.Fatal(err)
@@ -151,39 +157,6 @@ func readAnswerFrom(t *testing.T, text string) error {
 	return readAnswer(client, make([]byte, 4096))
 }
 
-func TestReport(t *testing.T) {
-	mk := func(name string, cpu ...float64) *arm {
-		a := &arm{name: name, startUp: time.Second, wasmBytes: 3 << 20, resident: 64 << 20}
-		for _, c := range cpu {
-			a.rounds = append(a.rounds, round{cpu: c, rate: 1e6 / c})
-		}
-		return a
-	}
-	r := newReport(settings{Rounds: 3, Duration: time.Second, Pin: true},
-		[]*arm{mk(bare, 50, 70, 60), mk(withFloor, 60, 80, 71), mk(withPinwheel, 65, 85, 75)}, "1.2.3")
-	// Differences are taken within each round: 10, 10, 11 and 15, 15, 15.
-	if r.Arms[1].Added != 10 || r.Arms[2].Added != 15 || r.Ratio != 1.5 || r.Arms[0].CPU != 60 || r.Arms[0].CPUMin != 50 || r.Arms[0].CPUMax != 70 {
-		t.Errorf("report %+v", r)
-	}
-	var out bytes.Buffer
-	if err := r.print(&out); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"Envoy 1.2.3", "+15.0 us", "3.0 MiB", "bare: no filter; floor: the same host calls", "adds 1.50 times"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
-	}
-}
-
-func TestMedian(t *testing.T) {
-	for want, v := range map[float64][]float64{3: {9, 3, 1}, 2.5: {4, 1, 2, 3}, 7: {7}} {
-		if got := median(v); got != want {
-			t.Errorf("median(%v) = %v, want %v", v, got, want)
-		}
-	}
-}
-
 func TestTableFor(t *testing.T) {
 	for sessions, want := range map[int]int{30000: 32768, 1000: 2048, 900: 1024, 16: 32} {
 		if got := tableFor(sessions); got != want || got < sessions {
@@ -195,5 +168,156 @@ func TestTableFor(t *testing.T) {
 func TestEnvoyVersionOfWhatIsNoEnvoy(t *testing.T) {
 	if v, err := envoyVersion(filepath.Join(t.TempDir(), "no-envoy")); err == nil {
 		t.Errorf("version %q of a missing binary", v)
+	}
+}
+
+func TestRowsOfRounds(t *testing.T) {
+	base := series{{CPU: 50}, {CPU: 70}, {CPU: 60}}
+	floor, pinwheel := series{{CPU: 60}, {CPU: 80}, {CPU: 71}}, series{{CPU: 65}, {CPU: 85}, {CPU: 75}}
+	// Differences are taken within each round: 10, 10, 11 and 15, 15, 15.
+	r := newRow("", withPinwheel, "added", "us", pinwheel.added(base))
+	if r.Median != 15 || r.Q1 != 15 || r.Q3 != 15 || r.N != 3 {
+		t.Errorf("added %+v", r)
+	}
+	r = newRow("", withPinwheel, "added, of floor", times, combine(pinwheel.added(base), floor.added(base), over))
+	if r.Median != 1.5 || r.Q1 != 1.432 || r.text() != "1.50 [1.43..1.50]" {
+		t.Errorf("ratio %+v", r)
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	for _, c := range []struct {
+		v       []float64
+		q, want float64
+	}{
+		{[]float64{7}, 0.25, 7}, {[]float64{1, 3}, 0.5, 2}, {[]float64{1, 2, 3, 4, 5}, 0.75, 4},
+		{[]float64{-3, -1}, 0.25, -2.5}, {[]float64{0, 0}, 0.5, 0}, {[]float64{123456}, 0.5, 123500},
+	} {
+		if got := quantile(c.v, c.q); got != c.want {
+			t.Errorf("quantile(%v, %v) = %v, want %v", c.v, c.q, got, c.want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for want, x := range map[string]float64{"0": 0, "1.30": 1.3, "-2.21": -2.21, "0.00": -0.004, "12.4": 12.42, "2": 2, "123": 123.4, "30,000": 30000, "-1,234,567": -1234567} {
+		if got := number(x); got != want {
+			t.Errorf("number(%v) = %q, want %q", x, got, want)
+		}
+	}
+}
+
+func TestTables(t *testing.T) {
+	rows := []row{
+		newRow("GET", bare, "CPU", "us", []float64{50}),
+		newRow("GET", withFloor, "CPU", "us", []float64{60, 62}),
+		newRow("GET", withFloor, "over bare", times, []float64{1.25}),
+		newRow("POST", bare, "CPU", "us", []float64{70}),
+	}
+	want := `
+|      |       |         CPU, us | over bare |
+|------|-------|----------------:|----------:|
+| GET  | bare  |              50 |           |
+|      | floor | 61 [60.5..61.5] |      1.25 |
+| POST | bare  |              70 |           |
+`
+	if got := "\n" + table(rows, markdown); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if got := table(rows, plain); !strings.Contains(got, "floor  61 [60.5..61.5]  1.25") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	of := func(a, b, added float64) []result {
+		return []result{{Experiment: "sticky", Rows: []row{
+			newRow("GET", withPinwheel, "CPU", "us", []float64{a}),
+			newRow("GET", withPinwheel, "over floor", times, []float64{a, b}),
+			newRow("GET", bare, "over floor", times, []float64{added}),
+		}}}
+	}
+	kept := map[string]result{"sticky": of(1, 2, 1)[0]}
+	for _, c := range []struct {
+		now  []result
+		want string
+	}{
+		{of(1.5, 2.5, 1.5), "within noise"}, {of(3, 3, 1), "+100%"}, {of(0.9, 0.9, 1), "-40%"},
+		{[]result{{Experiment: "steps"}}, "No kept results"},
+	} {
+		var out bytes.Buffer
+		if compare(&out, kept, c.now); !strings.Contains(out.String(), c.want) || strings.Contains(out.String(), "CPU") {
+			t.Errorf("no %q in\n%s", c.want, out.String())
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	most, least := goal{bound: 1.3}, goal{bound: 5, least: true}
+	for _, c := range []struct {
+		g    goal
+		x    float64
+		ok   bool
+		want string
+	}{
+		{most, 1.3, true, "met"}, {most, 1.31, true, "missed"}, {least, 5, true, "met"}, {least, 4.9, true, "missed"}, {least, 9, false, "not measured"},
+	} {
+		if got := c.g.verdict(row{Median: c.x}, c.ok); got != c.want {
+			t.Errorf("%+v of %v: %q, want %q", c.g, c.x, got, c.want)
+		}
+	}
+}
+
+// The page is what the results make, and nothing was edited by hand.
+func TestPage(t *testing.T) {
+	root, err := envoytest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := readResults(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "benchmarks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != page(kept) {
+		t.Error("docs/benchmarks.md is not what the results make: go run ./examples/envoy/bench -page")
+	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "|") && len(line) > 140 {
+			t.Errorf("a long line: %s", line)
+		}
+	}
+	for name, r := range kept {
+		if name == soak.name {
+			continue
+		}
+		if _, err := choose(name); err != nil {
+			t.Error(err)
+		}
+		if r.Settings.Small {
+			t.Errorf("%s: results of -small", name)
+		}
+	}
+}
+
+func TestCommandOf(t *testing.T) {
+	got := commandOf([]string{"-only", "sticky", "--rounds=3", "-duration", "1s", "-update", "-json", "x"})
+	if want := "go run ./examples/envoy/bench --rounds=3 -duration 1s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	if all, err := choose(""); err != nil || len(all) != len(experiments()) {
+		t.Errorf("%d experiments, %v", len(all), err)
+	}
+	if e, err := choose("sticky"); err != nil || e[0].name != "sticky" {
+		t.Errorf("%v, %v", e, err)
+	}
+	if _, err := choose("sticky,nothing"); err == nil {
+		t.Error("no error for an experiment that is not there")
 	}
 }

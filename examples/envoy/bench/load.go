@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,23 +31,30 @@ const loadCommand = "load-process"
 type order struct {
 	Addr        string        // of the gateway
 	Connections int           // kept alive, one request at a time on each
-	Sessions    int           // ids go round over this many
+	Sessions    int           // ids go round over this many; 0 means that no session comes twice
 	Body        int           // bytes of each request's JSON body; 0 means GET
 	InBody      bool          // the body, not a header, names the session
+	SDK         bool          // headers as of an OpenAI SDK
+	From        int           // the first id of an order with Requests; those by Duration begin anywhere
 	Requests    int           // stop after so many; 0 means by Duration
 	Duration    time.Duration // ignored when Requests is set
+	// Release ends the sessions that the last order with Sessions 0 has opened at the address, and does nothing else.
+	Release bool
 }
 
 // tally is the answer to an order.
 type tally struct {
 	Requests int
 	Elapsed  time.Duration
-	Failure  string // the first answer that was not a 200
+	P50, P99 time.Duration // of latency, from before the write to after the read
+	First    time.Duration // of the first connection's first request, without connecting
+	Failure  string        // the first answer that was not a 200
 }
 
 // load is the parent's end.
 type load struct {
 	replicas []string
+	sent     map[string]int // requests by address, releases not counted
 	cmd      *exec.Cmd
 	exited   chan struct{}
 	in       *json.Encoder
@@ -84,6 +94,10 @@ func (l *load) run(o order) (tally, error) {
 	if err := l.out.Decode(&t); err != nil {
 		return t, fmt.Errorf("bench: load process: %w", err)
 	}
+	if l.sent == nil {
+		l.sent = map[string]int{}
+	}
+	l.sent[o.Addr] += t.Requests
 	if t.Failure != "" {
 		return t, fmt.Errorf("bench: load on %s: %s", o.Addr, t.Failure)
 	}
@@ -95,11 +109,14 @@ func (l *load) stop() {
 	<-l.exited
 }
 
-// loadProcess is the child: it opens three replicas, prints their addresses and
+// maxReplicas is how many the load process holds: no experiment takes more.
+const maxReplicas = 1024
+
+// loadProcess is the child: it opens the replicas, prints their addresses and
 // serves orders until stdin ends.
 func loadProcess(in io.Reader, out io.Writer) error {
 	var addrs []string
-	for range 3 {
+	for range maxReplicas {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
@@ -111,6 +128,7 @@ func loadProcess(in io.Reader, out io.Writer) error {
 	if err := enc.Encode(addrs); err != nil {
 		return err
 	}
+	fresh := map[string]*span{}
 	for {
 		var o order
 		if err := dec.Decode(&o); errors.Is(err, io.EOF) {
@@ -118,7 +136,10 @@ func loadProcess(in io.Reader, out io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		if err := enc.Encode(o.perform()); err != nil {
+		if fresh[o.Addr] == nil {
+			fresh[o.Addr] = &span{firstFresh, firstFresh}
+		}
+		if err := enc.Encode(o.perform(fresh[o.Addr])); err != nil {
 			return err
 		}
 	}
@@ -163,20 +184,48 @@ func serveReplica(l net.Listener) {
 	}
 }
 
+// span is the sessions [from, to) that the last order has opened at an address.
+type span struct{ from, to int }
+
+// firstFresh is the first session that never came before: those of orders with Sessions lie below.
+const firstFresh = 10_000_000
+
 // perform drives all connections until the order is done.
-func (o order) perform() tally {
+func (o order) perform(fresh *span) tally {
+	if o.Release {
+		if err := fresh.release(o.Addr); err != nil {
+			return tally{Failure: err.Error()}
+		}
+		return tally{}
+	}
+	first := 0
+	switch {
+	case o.Sessions == 0:
+		first = fresh.to
+	case o.Requests == 0:
+		// Else short measurements would come to the same few sessions each time.
+		o.From = rand.IntN(o.Sessions)
+	}
 	var (
 		mu    sync.Mutex
 		total tally
+		took  []time.Duration
 		all   sync.WaitGroup
+		most  int
 	)
 	begin := time.Now()
 	for c := range o.Connections {
 		all.Go(func() {
-			n, err := o.drive(c, begin.Add(o.Duration))
+			d := drive{order: o, c: c, first: first}
+			err := d.run(begin.Add(o.Duration))
 			mu.Lock()
 			defer mu.Unlock()
-			total.Requests += n
+			total.Requests += d.n
+			most = max(most, d.n)
+			took = append(took, d.took...)
+			if c == 0 {
+				total.First = d.begin
+			}
 			if err != nil && total.Failure == "" {
 				total.Failure = err.Error()
 			}
@@ -184,51 +233,112 @@ func (o order) perform() tally {
 	}
 	all.Wait()
 	total.Elapsed = time.Since(begin)
+	if o.Sessions == 0 {
+		*fresh = span{first, first + most*o.Connections}
+	}
+	if slices.Sort(took); len(took) > 0 {
+		total.P50, total.P99 = took[len(took)/2], took[len(took)*99/100]
+	}
 	return total
 }
 
-// drive sends turns on one connection: those sessions whose number is c modulo
-// the number of connections, in order, round and round.
-func (o order) drive(c int, deadline time.Time) (int, error) {
-	conn, err := net.Dial("tcp", o.Addr)
+// release ends the sessions, some at once. It ends none twice.
+func (s *span) release(addr string) error {
+	if s.from == s.to {
+		return nil
+	}
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer conn.Close()
-	quota := (o.Requests - c + o.Connections - 1) / o.Connections
-	request := make([]byte, 0, 512+o.Body)
-	prompt := strings.Repeat("some words ", o.Body/11+1)
-	var buf [4096]byte
-	for n := 0; ; n++ {
-		if o.Requests > 0 && n == quota || o.Requests == 0 && n%16 == 0 && time.Now().After(deadline) {
-			return n, nil
+	in := bufio.NewReader(conn)
+	for s.from < s.to {
+		text := []byte("POST /finish_session?session_id=")
+		for n := 0; n < 200 && s.from < s.to; n++ {
+			text = fmt.Appendf(text, "rollout-%08d,", s.from)
+			s.from++
 		}
-		id := (c + n*o.Connections) % o.Sessions
-		request = o.appendRequest(request[:0], id, prompt)
+		text = append(bytes.TrimSuffix(text, []byte(",")), " HTTP/1.1\r\nhost: llm\r\ncontent-length: 0\r\n\r\n"...)
+		if _, err := conn.Write(text); err != nil {
+			return err
+		}
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK {
+			return fmt.Errorf("release: %s, %v", res.Status, err)
+		}
+	}
+	return nil
+}
+
+// drive is one connection.
+type drive struct {
+	order
+	c, first int
+	n        int // requests done
+	begin    time.Duration
+	took     []time.Duration
+	stride   int // of latencies one in so many is kept
+}
+
+// mostLatencies bounds what an order keeps, 8 bytes each.
+const mostLatencies = 1 << 20
+
+// run sends turns: those sessions whose number is c modulo the number of
+// connections, in order, round and round.
+func (d *drive) run(deadline time.Time) error {
+	conn, err := net.Dial("tcp", d.Addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	quota := (d.Requests - d.c + d.Connections - 1) / d.Connections
+	request, places := d.request()
+	var buf [4096]byte
+	for now := time.Now(); ; d.n++ { // once at least, however late it is
+		if d.Requests > 0 && d.n == quota || d.Requests == 0 && d.n > 0 && now.After(deadline) {
+			return nil
+		}
+		id := d.c + d.n*d.Connections
+		if d.Sessions > 0 {
+			id = (d.From + id) % d.Sessions
+		}
+		setSession(request, places, d.first+id)
+		before := time.Now()
 		if _, err := conn.Write(request); err != nil {
-			return n, err
+			return err
 		}
 		if err := readAnswer(conn, buf[:]); err != nil {
-			return n, err
+			return err
 		}
+		now = time.Now()
+		d.keep(now.Sub(before))
 	}
 }
 
-// appendRequest appends a turn of the session. Of the body the prompt is what its
-// size leaves, and the session is named behind it, where it costs most.
-func (o order) appendRequest(b []byte, id int, prompt string) []byte {
-	const head = "%s HTTP/1.1\r\nhost: llm\r\nuser-agent: bench\r\n"
-	if o.Body == 0 {
-		return fmt.Appendf(fmt.Appendf(b, head, "GET /v1/models"), "x-session-id: rollout-%08d\r\n\r\n", id)
+// keep notes a latency. When there are too many, every second is dropped, and of further ones every second is not kept.
+func (d *drive) keep(latency time.Duration) {
+	if d.n == 0 {
+		d.begin, d.stride = latency, 1
 	}
-	b = fmt.Appendf(b, head, "POST /v1/chat/completions")
-	header, key := "x-session-id", "ignored"
-	if o.InBody {
-		header, key = "x-ignored", "user"
+	if d.n%d.stride != 0 {
+		return
 	}
-	b = fmt.Appendf(b, "%s: rollout-%08d\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n", header, id, o.Body)
-	const frame = `{"prompt":"%s","%s":"rollout-%08d"}`
-	return fmt.Appendf(b, frame, prompt[:max(0, o.Body-len(fmt.Sprintf(frame, "", key, id)))], key, id)
+	if len(d.took) == mostLatencies/d.Connections {
+		for i := range len(d.took) / 2 {
+			d.took[i] = d.took[2*i]
+		}
+		d.took, d.stride = d.took[:len(d.took)/2], 2*d.stride
+		if d.n%d.stride != 0 {
+			return
+		}
+	}
+	d.took = append(d.took, latency)
 }
 
 // readAnswer reads one answer of a replica: it ends with the known body.

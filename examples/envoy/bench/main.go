@@ -1,9 +1,11 @@
-// Bench measures what Pinwheel costs in a real Envoy: CPU per request of Envoy
-// alone, with the floor (the least that such a plugin can cost, see floor/) and
-// with Pinwheel, on turns of sessions that are pinned already. The three take
-// turns within one run, so that a busy machine disturbs all alike.
+// Bench measures what Pinwheel costs in a real Envoy, and what else costs at its place. Whatever is compared takes turns
+// within one run, so that a busy machine disturbs all alike, and only ratios from such runs are compared later.
 //
-//	go run ./examples/envoy/bench [--rounds N] [--duration D] [--json]
+//	go run ./examples/envoy/bench [-only sticky,steps] [-rounds N] [-duration D] [-json FILE]
+//	go run ./examples/envoy/bench -page
+//
+// Tables come on stdout, progress on stderr. -list names the experiments, -h the flags. docs/benchmarks.md shows the
+// results in results/ and is made from them by -page; -update replaces those of the experiments that ran, and the page.
 package main
 
 import (
@@ -17,52 +19,65 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/build/envoy/wheel"
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
-// settings come from the command line.
+// settings come from the command line and are kept with the results.
 type settings struct {
-	Version     string
-	Wasm        string
-	Rounds      int
-	Duration    time.Duration
-	Connections int
-	Sessions    int
-	Body        int
-	InBody      bool
-	MaxRatio    float64
-	JSON        bool
-	Pin         bool
+	Rounds      int           `json:"rounds"`
+	Duration    time.Duration `json:"duration_ns"`
+	Connections int           `json:"connections"`
+	Sessions    int           `json:"sessions"`
+	Pin         bool          `json:"cpu_pinned"`
+	Small       bool          `json:"small,omitempty"`
+
+	version string
+	wasm    string
+}
+
+// command is what the program is to do.
+type command struct {
+	settings
+	only    string
+	json    string
+	list    bool
+	page    bool
+	update  bool
+	compare bool
 }
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == loadCommand {
 		exit(loadProcess(os.Stdin, os.Stdout))
 	}
-	var s settings
-	flag.StringVar(&s.Version, "envoy", wheel.Versions[0], "Envoy version; $ENVOY overrides it with a binary of yours")
-	flag.StringVar(&s.Wasm, "wasm", "", "another build of Pinwheel; default dist/pinwheel.wasm of the checkout")
-	flag.IntVar(&s.Rounds, "rounds", 21, "rounds; each measures every arm once")
-	flag.DurationVar(&s.Duration, "duration", time.Second, "length of one measurement")
-	flag.IntVar(&s.Connections, "connections", 16, "kept-alive connections, one request at a time on each")
-	flag.IntVar(&s.Sessions, "sessions", 30000, "sessions that are pinned before measuring")
-	flag.IntVar(&s.Body, "body", 0, "bytes of each request's JSON body, 64 or more; 0 sends GET without one")
-	flag.BoolVar(&s.InBody, "in-body", false, "name the session in the body, not in a header (the floor then does nothing)")
-	flag.Float64Var(&s.MaxRatio, "max-ratio", 0, "fail if Pinwheel adds more than this many times what the floor adds; 0 only reports")
-	flag.BoolVar(&s.JSON, "json", false, "print JSON")
-	flag.BoolVar(&s.Pin, "pin", runtime.NumCPU() > 1, "run Envoy on CPU 0 and the load on CPU 1")
+	var c command
+	flag.StringVar(&c.only, "only", "", "names of experiments, with commas between; empty runs all")
+	flag.BoolVar(&c.list, "list", false, "list the experiments and end")
+	flag.IntVar(&c.Rounds, "rounds", 25, "rounds; each gives one value of every figure")
+	flag.DurationVar(&c.Duration, "duration", 400*time.Millisecond, "time of each measurement in a round, in turns of about 100ms")
+	flag.IntVar(&c.Connections, "connections", 16, "kept-alive connections, one request at a time on each")
+	flag.IntVar(&c.Sessions, "sessions", 30000, "sessions that are pinned before measuring, where the experiment does not say")
+	flag.BoolVar(&c.Small, "small", false, "small sizes: to see that everything works; the figures mean little")
+	flag.StringVar(&c.version, "envoy", wheel.Versions[0], "Envoy version; $ENVOY overrides it with a binary of yours")
+	flag.StringVar(&c.wasm, "wasm", "", "another build of Pinwheel; default dist/pinwheel.wasm of the checkout")
+	flag.BoolVar(&c.Pin, "pin", runtime.NumCPU() > 1, "run the gateway on CPU 0 and the load on CPU 1")
+	flag.StringVar(&c.json, "json", "", "write the results to this file; - is stdout, then without tables")
+	flag.BoolVar(&c.compare, "compare", true, "compare the ratios with the results that are kept")
+	flag.BoolVar(&c.update, "update", false, "keep the results, and make the page anew")
+	flag.BoolVar(&c.page, "page", false, "only make docs/benchmarks.md from the results that are kept")
 	flag.Parse()
-	if flag.NArg() > 0 || s.Rounds < 1 || s.Connections < 1 || s.Sessions < s.Connections || s.Duration <= 0 ||
-		s.Body < 64 && (s.Body != 0 || s.InBody) {
+	if flag.NArg() > 0 || c.Rounds < 1 || c.Connections < 1 || c.Sessions < c.Connections || c.Duration <= 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	exit(bench(ctx, s, os.Stdout))
+	exit(c.run(ctx, os.Stdout, os.Stderr))
 }
 
 func exit(err error) {
@@ -73,142 +88,105 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-func bench(ctx context.Context, s settings, out io.Writer) error {
-	dir, err := os.MkdirTemp("", "pinwheel-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	arms, err := plan(ctx, s, dir)
-	if err != nil {
-		return err
-	}
-	load, err := startLoad()
-	if err != nil {
-		return err
-	}
-	defer load.stop()
-	for _, a := range arms {
-		defer a.stop()
-		if err := a.start(ctx, s, load.replicas); err != nil {
-			return err
-		}
-	}
-	if s.Pin {
-		// After the start: compiling uses all CPUs.
-		if err := pinApart(load, arms); err != nil {
-			return fmt.Errorf("%w; try --pin=false", err)
-		}
-	}
-	if err := measure(ctx, s, load, arms); err != nil {
-		return err
-	}
-	version, err := envoyVersion(arms[0].binary)
-	if err != nil {
-		return err
-	}
-	r := newReport(s, arms, version)
-	if s.JSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(r)
-	} else {
-		err = r.print(out)
-	}
-	if err == nil && s.MaxRatio > 0 && r.Ratio > s.MaxRatio {
-		err = fmt.Errorf("bench: Pinwheel adds %.2f times what the floor adds, the limit is %g", r.Ratio, s.MaxRatio)
-	}
-	return err
-}
-
-func pinApart(load *load, arms []*arm) error {
-	const envoyCPU, loadCPU = 0, 1
-	for _, a := range arms {
-		if err := envoytest.Pin(a.envoy.Pid(), envoyCPU); err != nil {
-			return err
-		}
-	}
-	return envoytest.Pin(load.cmd.Process.Pid, loadCPU)
-}
-
-// plan finds Envoy and the modules and decides the arms, bare Envoy first.
-func plan(ctx context.Context, s settings, dir string) ([]*arm, error) {
+func (c command) run(ctx context.Context, out, progress io.Writer) error {
 	root, err := envoytest.Root()
 	if err != nil {
-		return nil, fmt.Errorf("%w; run the benchmark from the checkout", err)
+		return fmt.Errorf("%w; run the benchmark from the checkout", err)
 	}
-	bin, err := wheel.Find(ctx, s.Version)
+	if c.page {
+		return writePage(root)
+	}
+	chosen, err := choose(c.only)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	pinwheel := s.Wasm
-	if pinwheel == "" {
-		if pinwheel, err = envoytest.Wasm(root); err != nil {
-			return nil, err
+	if c.list {
+		for _, e := range chosen {
+			fmt.Fprintf(out, "%-10s %s\n", e.name, e.title)
 		}
+		return nil
 	}
-	floor, err := buildFloor(ctx, root, dir)
+	if c.update && c.Small {
+		return errors.New("bench: figures of -small are not to be kept")
+	}
+	tables := out
+	if c.json == "-" {
+		tables = io.Discard
+	}
+	results, err := c.measure(ctx, root, chosen, tables, progress)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := sameCallbacks(floor, pinwheel); err != nil {
-		return nil, err
+	if c.compare {
+		kept, err := readResults(root)
+		if err != nil {
+			return err
+		}
+		compare(tables, kept, results)
 	}
-	text, err := envoytest.LoadBootstrap(filepath.Join(root, "examples", "envoy", "envoy.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	base := arm{binary: bin, dir: dir, text: text}
-	arms := make([]*arm, 3)
-	for i, name := range []string{bare, withFloor, withPinwheel} {
-		a := base
-		a.name, a.wasm = name, []string{"", floor, pinwheel}[i]
-		arms[i] = &a
-	}
-	return arms, nil
-}
-
-// order is that of one measurement.
-func (s settings) order(addr string) order {
-	return order{Addr: addr, Connections: s.Connections, Sessions: s.Sessions, Body: s.Body, InBody: s.InBody, Duration: s.Duration}
-}
-
-// measure pins the sessions, then lets the arms take turns.
-func measure(ctx context.Context, s settings, load *load, arms []*arm) error {
-	for _, a := range arms {
-		o := s.order(a.addr)
-		o.Requests = s.Sessions
-		if _, err := load.run(o); err != nil {
+	if c.json != "" {
+		if err := writeJSON(c.json, out, results); err != nil {
 			return err
 		}
 	}
-	for range s.Rounds {
-		for _, a := range arms {
-			if ctx.Err() != nil {
-				return errors.New("bench: interrupted")
-			}
-			before, err := cpuTime(a.envoy.Pid())
-			if err != nil {
-				return err
-			}
-			t, err := load.run(s.order(a.addr))
-			if err != nil {
-				return fmt.Errorf("%w\n%s", err, a.envoy.Log.Tail(20))
-			}
-			after, err := cpuTime(a.envoy.Pid())
-			if err != nil {
-				return err
-			}
-			a.rounds = append(a.rounds, round{
-				cpu:  float64(after-before) / float64(time.Microsecond) / float64(t.Requests),
-				rate: float64(t.Requests) / t.Elapsed.Seconds(),
-			})
-		}
+	if !c.update {
+		return nil
 	}
-	for _, a := range arms {
-		if err := a.finish(ctx, s); err != nil {
+	for _, r := range results {
+		if err := r.keep(root); err != nil {
 			return err
 		}
 	}
-	return nil
+	return writePage(root)
+}
+
+// measure runs the experiments one after the other. Each table is printed when it is there, so that whoever stops a long
+// run has something.
+func (c command) measure(ctx context.Context, root string, chosen []experiment, out, progress io.Writer) ([]result, error) {
+	b, err := newBench(ctx, c.settings, root, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer b.close()
+	var results []result
+	for i, e := range chosen {
+		r, err := b.perform(ctx, e, fmt.Sprintf("%s (%d of %d)", e.name, i+1, len(chosen)))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.name, err)
+		}
+		results = append(results, r)
+		fmt.Fprintf(out, "%s\n%s\n%s\n", e.title, r.conditions(), table(r.Rows, plain))
+	}
+	return results, nil
+}
+
+func choose(only string) ([]experiment, error) {
+	if only == "" {
+		return experiments(), nil
+	}
+	var chosen []experiment
+	for _, name := range strings.Split(only, ",") {
+		i := slices.IndexFunc(experiments(), func(e experiment) bool { return e.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("bench: no experiment %q; -list names them", name)
+		}
+		chosen = append(chosen, experiments()[i])
+	}
+	return chosen, nil
+}
+
+func writeJSON(name string, out io.Writer, v any) error {
+	text, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if name == "-" {
+		_, err = out.Write(text)
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, text, 0o644)
 }

@@ -17,13 +17,60 @@ var errWasm = errors.New("bench: malformed wasm")
 
 // buildFloor compiles the yardstick into dir and returns its path.
 func buildFloor(ctx context.Context, root, dir string) (string, error) {
-	out := filepath.Join(dir, "floor.wasm")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "./examples/envoy/bench/floor")
+	return buildWasm(ctx, root, dir, withFloor)
+}
+
+// buildEmpty compiles the plugin that does nothing into dir: with all callbacks, and with those alone that the module like
+// has.
+func buildEmpty(ctx context.Context, root, dir, like string) (all, same string, err error) {
+	if all, err = buildWasm(ctx, root, dir, withEmpty); err != nil {
+		return "", "", err
+	}
+	want, err := callbacks(like)
+	if err != nil {
+		return "", "", err
+	}
+	same = filepath.Join(dir, "empty-same.wasm")
+	if err := keepCallbacks(all, same, want); err != nil {
+		return "", "", err
+	}
+	return all, same, sameCallbacks(same, like)
+}
+
+// buildWasm compiles a folder of the benchmark.
+func buildWasm(ctx context.Context, root, dir, folder string) (string, error) {
+	out := filepath.Join(dir, folder+".wasm")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w -buildid=", "-o", out, "./examples/envoy/bench/"+folder)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOOS=wasip1", "GOARCH=wasm")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("bench: building the floor: %w\n%s", err, text)
+		return "", fmt.Errorf("bench: building %s: %w\n%s", folder, err, text)
 	}
 	return out, nil
+}
+
+// keepCallbacks writes a module that is another without some of its callbacks: all but those to keep get a name that no
+// gateway knows. The code stays as it is, so what differs in cost is the gateway's calls.
+func keepCallbacks(from, to string, keep []string) error {
+	module, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	has, err := callbacks(from)
+	if err != nil {
+		return err
+	}
+	for _, name := range has {
+		if slices.Contains(keep, name) {
+			continue
+		}
+		// As it stands in the section of exports: its length, itself, then a function.
+		entry := func(name string) []byte { return append(append([]byte{byte(len(name))}, name...), 0) }
+		if bytes.Count(module, entry(name)) != 1 {
+			return fmt.Errorf("bench: %s: not one export %s", filepath.Base(from), name)
+		}
+		module = bytes.Replace(module, entry(name), entry("spare_"+strings.TrimPrefix(name, "proxy_")), 1)
+	}
+	return os.WriteFile(to, module, 0o644)
 }
 
 // sameCallbacks reports how the proxy-wasm callbacks of two modules differ. A

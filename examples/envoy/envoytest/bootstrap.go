@@ -208,6 +208,28 @@ func (b Bootstrap) SplitListeners(path string) (bootstrap Bootstrap, resources s
 	return Bootstrap(dynamic + join(lines[:begin]) + join(lines[end:])), string(typed), nil
 }
 
+// Listeners repeats the listeners of the file once for each edit. An edit gets their text alone, with the first's name
+// already another each time, and returns it changed: it is to give it a port of its own.
+func (b Bootstrap) Listeners(edits ...func(Bootstrap) (Bootstrap, error)) (Bootstrap, error) {
+	lines := strings.SplitAfter(string(b), "\n")
+	begin, end, err := block(lines, "listeners:")
+	if err != nil {
+		return "", err
+	}
+	all := ""
+	for i, edit := range edits {
+		text, err := Bootstrap(join(lines[begin+1:end])).swap("  - name: llm\n    address:", fmt.Sprintf("  - name: llm-%d\n    address:", i))
+		if err == nil {
+			text, err = edit(text)
+		}
+		if err != nil {
+			return "", err
+		}
+		all += string(text)
+	}
+	return Bootstrap(join(lines[:begin+1]) + all + join(lines[end:])), nil
+}
+
 // block finds the line that consists of text and the end of what belongs to it:
 // deeper lines, and list items on its own level if it is a key.
 func block(lines []string, text string) (begin, end int, err error) {

@@ -59,6 +59,11 @@ func TestBootstrapEdits(t *testing.T) {
 		},
 			[]string{"port_value: 0}", "port_value: 30}", "{port_value: 31}}}\n", "{port_value: 33}}}\n", `"replicas":["127.0.0.1:31","127.0.0.1:32","127.0.0.1:33"]`},
 			[]string{"9901", "10000", "800"}},
+		{"listeners", func(b Bootstrap) (Bootstrap, error) {
+			return b.Listeners(func(l Bootstrap) (Bootstrap, error) { return l.Port(10000, 31) },
+				func(l Bootstrap) (Bootstrap, error) { return l.WithoutFilter("pinwheel") })
+		}, []string{"  - name: llm-0\n    address: {socket_address: {address: 127.0.0.1, port_value: 31}}", "- name: llm-1\n", "10000}}", "  clusters:\n  - name: vllm"},
+			[]string{"  - name: llm\n    address"}},
 		{"without a block", func(b Bootstrap) (Bootstrap, error) { return b.Without("early:") },
 			[]string{"http_filters:", "10000"}, []string{"early", "strip", "mutations"}},
 		{"bodies shown", Bootstrap.ShowBodies, []string{"\n      allow_on_headers_stop_iteration: true\n"}, nil},
