@@ -13,6 +13,11 @@ type goal struct {
 func goals() []goal {
 	return []goal{
 		{"A sticky turn adds at most 1.3 times what the floor adds", "sticky", [3]string{"GET", withPinwheel, "added, of floor"}, 1.3, false},
+		{"Envoy with Pinwheel needs at most 0.65 times the CPU of Envoy before vllm-router", "peers",
+			[3]string{"16 connections", withPinwheel, "CPU, of vllm-router"}, 0.65, false},
+		{"Its p99 is below that of Envoy before vllm-router", "peers", [3]string{"16 connections", withPinwheel, "p99, of vllm-router"}, 1, false},
+		{"A picker behind ext_proc adds at least 5 times what Pinwheel adds", "peers",
+			[3]string{"16 connections", withPicker, "added, of pinwheel"}, 5, true},
 	}
 }
 

@@ -39,7 +39,10 @@ func (o order) request() (text []byte, places []int) {
 	}
 	b := fmt.Appendf(nil, "%s HTTP/1.1\r\nhost: llm\r\nuser-agent: bench\r\n%s%s: rollout-%s\r\n", method, headers, header, noSession)
 	if o.Body > 0 {
-		const frame = `{"prompt":"%s","%s":"rollout-%s"}`
+		frame := `{"prompt":"%s","%s":"rollout-%s"}`
+		if o.SDK { // a router reads it
+			frame = `{"model":"m","messages":[{"role":"user","content":"%s"}],"%s":"rollout-%s"}`
+		}
 		prompt := strings.Repeat("some words ", o.Body/11+1)[:max(0, o.Body-len(fmt.Sprintf(frame, "", key, noSession)))]
 		b = fmt.Appendf(b, "content-type: application/json\r\ncontent-length: %d\r\n\r\n", o.Body)
 		b = fmt.Appendf(b, frame, prompt, key, noSession)
