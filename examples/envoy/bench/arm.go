@@ -73,7 +73,10 @@ func (b *bench) startText(ctx context.Context, name string, text envoytest.Boots
 		return nil, err
 	}
 	b.progress.say("starting %s", name)
-	envoy, err := envoytest.Start(ctx, envoytest.Options{Binary: b.binary, Bootstrap: config, Concurrency: workers})
+	envoy, err := envoytest.Start(ctx, envoytest.Options{
+		Binary: b.binary, Bootstrap: config, Concurrency: workers,
+		ReadyTimeout: 20 * time.Minute, // steps compiles five modules
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -94,7 +94,7 @@ func (b *bench) newLoad(pin bool) (err error) {
 
 // perform runs one experiment and leaves nothing running.
 func (b *bench) perform(ctx context.Context, e experiment, name string) (result, error) {
-	begin := time.Now()
+	begin, busy := time.Now(), loadAverage()
 	b.progress.begin(name)
 	rows, err := e.run(ctx, b)
 	b.stop()
@@ -103,7 +103,7 @@ func (b *bench) perform(ctx context.Context, e experiment, name string) (result,
 	}
 	return result{
 		Experiment: e.name, Date: begin.UTC().Format(time.DateOnly), Command: commandOf(os.Args[1:]),
-		Machine: b.machine, Modules: b.modules, Settings: b.settings, Elapsed: time.Since(begin).Round(time.Second).Seconds(), Rows: rows,
+		Machine: b.machine, Modules: b.modules, Settings: b.settings, Elapsed: time.Since(begin).Round(time.Second).Seconds(), Busy: busy, Rows: rows,
 	}, nil
 }
 

@@ -200,7 +200,7 @@ func TestQuantile(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for want, x := range map[string]float64{"0": 0, "1.30": 1.3, "-2.21": -2.21, "12.4": 12.42, "2": 2, "123": 123.4, "30,000": 30000, "-1,234,567": -1234567} {
+	for want, x := range map[string]float64{"0": 0, "1.30": 1.3, "-2.21": -2.21, "0.00": -0.004, "12.4": 12.42, "2": 2, "123": 123.4, "30,000": 30000, "-1,234,567": -1234567} {
 		if got := number(x); got != want {
 			t.Errorf("number(%v) = %q, want %q", x, got, want)
 		}
@@ -285,7 +285,15 @@ func TestPage(t *testing.T) {
 	if string(text) != page(kept) {
 		t.Error("docs/benchmarks.md is not what the results make: go run ./examples/envoy/bench -page")
 	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "|") && len(line) > 140 {
+			t.Errorf("a long line: %s", line)
+		}
+	}
 	for name, r := range kept {
+		if name == soak.name {
+			continue
+		}
 		if _, err := choose(name); err != nil {
 			t.Error(err)
 		}

@@ -26,7 +26,7 @@ func runBody(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	sizes, names := []int{2 << 10, 100 << 10}, []string{"2 KB", "100 KB"}
+	sizes, names := []int{2 << 10, 50 << 10}, []string{"2 KB", "50 KB"} // the plugin reads 64 KB by default
 	var subjects []subject
 	for i, size := range sizes {
 		o := b.turns()

@@ -7,6 +7,8 @@ type experiment struct {
 	name  string // of -only, and of the file under results/
 	title string // a heading
 	about string // what is compared and how, for the page: Markdown, a paragraph or more
+	// how says how often and by what load it was measured, where that is not as usual. May be nil.
+	how func(settings) string
 	// run measures. It starts arms by bench.start and stops them itself, by bench.stop.
 	run func(ctx context.Context, b *bench) ([]row, error)
 }

@@ -300,8 +300,8 @@ func (d *drive) run(deadline time.Time) error {
 	quota := (d.Requests - d.c + d.Connections - 1) / d.Connections
 	request, places := d.request()
 	var buf [4096]byte
-	for now := time.Now(); ; d.n++ {
-		if d.Requests > 0 && d.n == quota || d.Requests == 0 && now.After(deadline) {
+	for now := time.Now(); ; d.n++ { // once at least, however late it is
+		if d.Requests > 0 && d.n == quota || d.Requests == 0 && d.n > 0 && now.After(deadline) {
 			return nil
 		}
 		id := d.c + d.n*d.Connections

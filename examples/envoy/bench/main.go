@@ -58,8 +58,8 @@ func main() {
 	var c command
 	flag.StringVar(&c.only, "only", "", "names of experiments, with commas between; empty runs all")
 	flag.BoolVar(&c.list, "list", false, "list the experiments and end")
-	flag.IntVar(&c.Rounds, "rounds", 41, "rounds; each measures everything once")
-	flag.DurationVar(&c.Duration, "duration", 250*time.Millisecond, "length of one measurement")
+	flag.IntVar(&c.Rounds, "rounds", 25, "rounds; each gives one value of every figure")
+	flag.DurationVar(&c.Duration, "duration", 400*time.Millisecond, "time of each measurement in a round, in turns of about 100ms")
 	flag.IntVar(&c.Connections, "connections", 16, "kept-alive connections, one request at a time on each")
 	flag.IntVar(&c.Sessions, "sessions", 30000, "sessions that are pinned before measuring, where the experiment does not say")
 	flag.BoolVar(&c.Small, "small", false, "small sizes: to see that everything works; the figures mean little")

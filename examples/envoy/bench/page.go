@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // pageName is the page that is made from results/, below the checkout's root.
@@ -42,12 +43,16 @@ Tables come on stdout, and last how each ratio differs from the one kept here: "
 ` + "`make bench-envoy ONLY=\"-only sticky,steps\"`" + ` runs some, ` + "`go run ./examples/envoy/bench -list`" + ` names them, and ` + "`UPDATE=-update`" + `
 keeps the results and makes this page anew. On a machine with two CPUs or more the gateway runs on one and the load on another.
 `)
-	for _, e := range experiments() {
+	for _, e := range append(experiments(), soak) {
 		r, ok := kept[e.name]
 		if !ok {
 			continue
 		}
-		say("## %s\n\n%s\n\n%s\n%s\n", e.title, e.about, table(r.Rows, markdown), r.where())
+		if e.run == nil {
+			say("## %s\n\n%s\n\n%s\n`make %s`, Envoy %s, %v s.\n", e.title, wrap(e.about), table(r.Rows, markdown), e.name, r.Machine.Envoy, number(r.Elapsed))
+			continue
+		}
+		say("## %s\n\n%s\n\n%s\n%s\n", e.title, wrap(e.about), table(r.Rows, markdown), wrap(r.where()))
 	}
 	say("## What ran\n")
 	for _, w := range ran(kept) {
@@ -68,7 +73,7 @@ func goalTable(kept map[string]result) string {
 
 // where is the line below a table of the page.
 func (r result) where() string {
-	return fmt.Sprintf("`%s -only %s`, %s, %v s: %s.", r.Command, r.Experiment, r.Date, r.Elapsed, r.conditions())
+	return fmt.Sprintf("`%s -only %s`, %s, %v s, load average before %v: %s.", r.Command, r.Experiment, r.Date, r.Elapsed, r.Busy, r.conditions())
 }
 
 // ran names each machine and each set of modules with the experiments that they are of.
@@ -98,4 +103,26 @@ func ran(kept map[string]result) []string {
 		}
 	}
 	return texts
+}
+
+// wrap breaks a paragraph into lines, as everything else here that people read as text has.
+func wrap(text string) string {
+	const columns = 128
+	var out strings.Builder
+	at := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case at+1+n > columns:
+			out.WriteString("\n")
+			at = 0
+		default:
+			out.WriteString(" ")
+			at++
+		}
+		out.WriteString(word)
+		at += n
+	}
+	return out.String()
 }

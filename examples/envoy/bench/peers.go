@@ -22,7 +22,8 @@ var peers = experiment{
 		"decide in front of vllm-router " +
 		"0.1.17 with `sticky_least_loaded`. CPU is that of all processes of a gateway, which share one CPU; *not held* is the same " +
 		"where gateway and load run on whatever CPU they like. *Added* is CPU beyond `bare`, which chooses by load and keeps no " +
-		"session, in the same round.",
+		"session, in the same round. Latencies of one process and of two compare only while nobody else wants the CPUs: a scheduler " +
+		"shares a busy CPU by threads, and gives a gateway of two processes twice as much of it.",
 	run: runPeers,
 }
 

@@ -23,7 +23,10 @@ type result struct {
 	Modules    []module `json:"modules"`
 	Settings   settings `json:"settings"`
 	Elapsed    float64  `json:"elapsed_s"`
-	Rows       []row    `json:"rows"`
+	// Busy is the machine's load average of the minute before: how many others wanted its CPUs. An earlier experiment
+	// of the same run counts, too.
+	Busy float64 `json:"load_before"`
+	Rows []row   `json:"rows"`
 }
 
 // machine is where it ran.
@@ -110,7 +113,13 @@ func (r result) find(key [3]string) (row, bool) {
 // conditions is a line on how it was measured.
 func (r result) conditions() string {
 	s := r.Settings
-	text := fmt.Sprintf("Envoy %s, %d connections, %d sessions, %d rounds of %v", r.Machine.Envoy, s.Connections, s.Sessions, s.Rounds, s.Duration)
+	how := fmt.Sprintf("%d connections, %d sessions, %d rounds of %v", s.Connections, s.Sessions, s.Rounds, s.Duration)
+	for _, e := range experiments() {
+		if e.name == r.Experiment && e.how != nil {
+			how = e.how(s)
+		}
+	}
+	text := fmt.Sprintf("Envoy %s, %s", r.Machine.Envoy, how)
 	if !s.Pin {
 		text += "; gateway and load shared CPUs"
 	}
@@ -136,6 +145,14 @@ func readResults(root string) (map[string]result, error) {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			return nil, err
+		}
+		if filepath.Base(f) == soakFile {
+			r, err := soakResult(text)
+			if err != nil {
+				return nil, fmt.Errorf("bench: %s: %w", f, err)
+			}
+			all[r.Experiment] = r
+			continue
 		}
 		var r result
 		dec := json.NewDecoder(bytes.NewReader(text))
@@ -172,6 +189,13 @@ func cpuModel() string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// loadAverage is that of the last minute, 0 where Linux does not tell it.
+func loadAverage() (load float64) {
+	text, _ := os.ReadFile("/proc/loadavg")
+	_, _ = fmt.Sscan(string(text), &load)
+	return load
 }
 
 func identify(name, path string) (module, error) {

@@ -11,7 +11,7 @@ import (
 // subject is one thing that is measured in each round: a load on an arm.
 type subject struct {
 	arm   *arm
-	order order // its Addr is the arm's
+	order order // its Addr is the arm's, its Duration the settings'
 	// between runs after each measurement, outside of it. Nil does nothing.
 	between func() error
 }
@@ -55,61 +55,96 @@ func combine(a, b []float64, f func(a, b float64) float64) []float64 {
 	return v
 }
 
-// rounds measures the subjects in turns, so many times, every second round from the last to the first: what one leaves
-// behind then comes to each neighbour alike. The result has a series for each subject.
+// slice is how long one subject runs before the next does: what disturbs a machine for longer comes to all alike.
+const slice = 100 * time.Millisecond
+
+// rounds measures the subjects so many times. In a round they take turns of a slice until each has had its whole time, every
+// second turn from the last to the first: what one leaves behind then comes to each neighbour alike. The result has a
+// series for each subject, of one sample a round.
 func (b *bench) rounds(ctx context.Context, count int, subjects []subject) ([]series, error) {
 	all := make([]series, len(subjects))
 	order := make([]int, len(subjects))
 	for i := range order {
 		order[i] = i
 	}
-	b.progress.loop(count * len(subjects))
+	turns := max(1, int(b.Duration/slice))
+	b.progress.loop(count * turns * len(subjects))
 	for round := range count {
-		for _, i := range order {
-			s, err := b.measure(ctx, subjects[i])
-			if err != nil {
-				return nil, err
+		sums := make([]sum, len(subjects))
+		for range turns {
+			for _, i := range order {
+				s := subjects[i]
+				s.order.Duration = b.Duration / time.Duration(turns)
+				if err := b.measure(ctx, s, &sums[i]); err != nil {
+					return nil, err
+				}
+				b.progress.step(fmt.Sprintf("round %d of %d", round+1, count))
 			}
-			all[i] = append(all[i], s)
-			b.progress.step(fmt.Sprintf("round %d of %d", round+1, count))
+			slices.Reverse(order)
 		}
-		slices.Reverse(order)
+		for i := range sums {
+			all[i] = append(all[i], sums[i].sample())
+		}
 	}
 	return all, nil
 }
 
-func (b *bench) measure(ctx context.Context, s subject) (sample, error) {
+// sum is what one subject did in the turns of a round.
+type sum struct {
+	requests     int
+	cpu, elapsed time.Duration
+	p50, p99     []float64
+}
+
+// sample is the round's. Of latencies it has the turns' medians and 99th percentiles, averaged.
+func (s *sum) sample() sample {
+	return sample{
+		CPU:  micros(s.cpu) / float64(s.requests),
+		Rate: float64(s.requests) / s.elapsed.Seconds(),
+		P50:  mean(s.p50), P99: mean(s.p99),
+	}
+}
+
+func mean(values []float64) (m float64) {
+	for _, v := range values {
+		m += v / float64(len(values))
+	}
+	return m
+}
+
+// measure adds one turn of a subject.
+func (b *bench) measure(ctx context.Context, s subject, to *sum) error {
 	if ctx.Err() != nil {
-		return sample{}, errors.New("bench: interrupted")
+		return errors.New("bench: interrupted")
 	}
 	before, err := s.arm.cpu()
 	if err != nil {
-		return sample{}, err
+		return err
 	}
 	s.order.Addr = s.arm.addr
 	t, err := b.load.run(s.order)
 	if err != nil {
-		return sample{}, fmt.Errorf("%s: %w\n%s", s.arm.name, err, s.arm.logs())
+		return fmt.Errorf("%s: %w\n%s", s.arm.name, err, s.arm.logs())
 	}
 	after, err := s.arm.cpu()
-	if err == nil && s.between != nil {
-		err = s.between()
+	if err != nil {
+		return err
 	}
-	if err == nil && t.Requests == 0 {
-		err = errors.New("bench: not one request in a measurement")
+	to.requests += t.Requests
+	to.cpu += after - before
+	to.elapsed += t.Elapsed
+	to.p50, to.p99 = append(to.p50, micros(t.P50)), append(to.p99, micros(t.P99))
+	if s.between != nil {
+		return s.between()
 	}
-	return sample{
-		CPU:  float64(after-before) / float64(time.Microsecond) / float64(t.Requests),
-		Rate: float64(t.Requests) / t.Elapsed.Seconds(),
-		P50:  micros(t.P50), P99: micros(t.P99),
-	}, err
+	return nil
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// turns is the usual order: turns of the settings' sessions for the settings' time.
+// turns is the usual order: turns of the settings' sessions. rounds says for how long.
 func (b *bench) turns() order {
-	return order{Connections: b.Connections, Sessions: b.Sessions, Duration: b.Duration}
+	return order{Connections: b.Connections, Sessions: b.Sessions}
 }
 
 // open sends so many sessions' first turns, by which a plugin pins them.

@@ -13,6 +13,9 @@ var sessions = experiment{
 	about: "Turns of pinned sessions while so many are open, `session.max_sessions` laid out for a twentieth more. *Heap* is what Envoy " +
 		"says that it has allocated, after less before, for each session: pins and keys of shared data with all that Envoy keeps around " +
 		"them. Of few sessions it is mostly the connections.",
+	how: func(s settings) string {
+		return fmt.Sprintf("%d connections, %d rounds of %v, each from a session drawn at random on", s.Connections, s.Rounds, s.Duration)
+	},
 	run: runSessions,
 }
 

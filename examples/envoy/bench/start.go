@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+
+	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
 var start = experiment{
@@ -11,8 +14,12 @@ var start = experiment{
 		"first on a fresh Envoy, without connecting to it but with Envoy's connecting to the replica; it is compared with the median of the " +
 		"1,000 that follow on the same connection. Memory is the resident set when ready, before any request; that of a further worker is " +
 		"the difference to an Envoy with five, divided by four.",
+	how: func(s settings) string { return fmt.Sprintf("%d starts of each, in turns", startsOf(s)) },
 	run: runStart,
 }
+
+// startsOf is how often each arm is started: it takes seconds.
+func startsOf(s settings) int { return min(s.Rounds, 7) }
 
 // manyWorkers is the concurrency of a second start that tells what one more worker costs in memory.
 const manyWorkers = 5
@@ -22,10 +29,11 @@ type started struct{ start, resident, worker, first, median float64 }
 
 func runStart(ctx context.Context, b *bench) ([]row, error) {
 	names := []string{bare, withEmpty, withFloor, withPinwheel}
-	count := min(b.Rounds, 7) // starts take seconds
 	all := make([][]started, len(names))
-	for range count {
+	b.progress.loop(startsOf(b.settings) * len(names))
+	for range startsOf(b.settings) {
 		for i, name := range names {
+			b.progress.step(name)
 			s, err := b.startOnce(ctx, name)
 			if err != nil {
 				return nil, err
@@ -70,7 +78,7 @@ func (b *bench) startOnce(ctx context.Context, name string) (s started, err erro
 		return s, err
 	}
 	defer b.end(a)
-	one, err := residentBytes(a.envoy.Pid())
+	one, err := envoytest.ResidentBytes(a.envoy.Pid())
 	if err != nil {
 		return s, err
 	}
@@ -84,7 +92,7 @@ func (b *bench) startOnce(ctx context.Context, name string) (s started, err erro
 		return s, err
 	}
 	defer b.end(m)
-	many, err := residentBytes(m.envoy.Pid())
+	many, err := envoytest.ResidentBytes(m.envoy.Pid())
 	return started{
 		start: a.envoy.StartUp.Seconds(), resident: float64(one) / 1e6, worker: float64(many-one) / 1e6 / (manyWorkers - 1),
 		first: micros(first.First), median: micros(first.P50),

@@ -15,7 +15,7 @@ var steps = experiment{
 	title: "Step by step",
 	about: "Where that cost comes from. All are listeners of one Envoy on one thread, with hand-written wasm of official Go that does " +
 		"what the line says and nothing else. *Callbacks*: each line has those of the lines above, too; *this alone* is the difference to " +
-		"the line above. *One call*: request headers (or an answer's) make the call ten times; *this alone* is what one of them costs. " +
+		"the line above. *One call*: request headers (or an answer's) make the call 50 times; *this alone* is what one of them costs. " +
 		"*Carrier*: how the host gets to the load balancer, with a route table of one and of 200 routes; *this alone* is the difference to " +
 		"all callbacks and no call with as many routes. Replacing a header makes Envoy choose the route again. A property is a filter " +
 		"state, which the virtual host's `request_headers_to_add` makes the header of.",
@@ -24,6 +24,9 @@ var steps = experiment{
 
 // filterState makes a virtual host set the target header to the property "dest".
 const filterState = `              request_headers_to_add: [{header: {key: x-gateway-destination-endpoint, value: "%FILTER_STATE(wasm.dest:PLAIN)%"}, append_action: OVERWRITE_IF_EXISTS_OR_ADD}]` + "\n"
+
+// manyCalls is how often a call is made to tell what one costs.
+const manyCalls = 50
 
 // stepLine is one listener of the experiment.
 type stepLine struct {
@@ -75,7 +78,7 @@ func stepLines(replicas []string) (lines []stepLine) {
 		{"get a header of the answer", map[string]any{"do": "header", "response": 1}},
 		{"get all headers of the answer", map[string]any{"do": "pairs", "response": 1}},
 	} {
-		add(stepLine{of: "one call", arm: c.name, keep: kept, config: c.config, times: 10, base: all})
+		add(stepLine{of: "one call", arm: c.name, keep: kept, config: c.config, times: manyCalls, base: all})
 	}
 	for _, routes := range []int{1, 200} {
 		of, base := "carrier, 1 route", all

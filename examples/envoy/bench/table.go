@@ -138,7 +138,10 @@ func number(x float64) string {
 	whole, part, point := strings.Cut(text, ".")
 	sign := ""
 	if strings.HasPrefix(whole, "-") {
-		sign, whole = "-", whole[1:]
+		whole = whole[1:]
+		if strings.Trim(text, "-0.") != "" {
+			sign = "-"
+		}
 	}
 	for i := len(whole) - 3; i > 0; i -= 3 {
 		whole = whole[:i] + "," + whole[i:]

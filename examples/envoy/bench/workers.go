@@ -11,6 +11,9 @@ var workers = experiment{
 	about: "First turns alone, each of a session that never came before, at Envoys with one to four worker threads. Neither they nor the " +
 		"load are held to a CPU: with fewer CPUs than threads the rate says how they share, not how they scale. A *retry* is a worker " +
 		"that found the pool's record changed by another in between, and did its placement again.",
+	how: func(s settings) string {
+		return fmt.Sprintf("%d connections, %d rounds of %v", s.Connections, s.Rounds, s.Duration)
+	},
 	run: runWorkers,
 }
 
@@ -55,7 +58,10 @@ func runWorkers(ctx context.Context, b *bench) ([]row, error) {
 	}
 	var rows []row
 	for n := 1; n <= mostWorkers; n++ {
-		of := fmt.Sprintf("%d workers", n)
+		of := "1 worker"
+		if n > 1 {
+			of = fmt.Sprintf("%d workers", n)
+		}
 		base, s := all[2*n-2], all[2*n-1]
 		d := counts[n-1]
 		rows = append(rows, newRow(of, bare, "rate", "/s", base.of(rateOf)), newRow(of, bare, "CPU", "us", base.of(cpuOf)),
