@@ -23,7 +23,7 @@ SHIP_SOURCES := build/ship/go.mod build/ship/go.sum $(shell find build/ship -nam
 
 # Go modules of their own, so that what they import stays out of go.mod; RATIONALE.md says why. Coraza's is built for wasm alone,
 # and those that compile a whole gateway are vetted by the targets that run them.
-MODULES := $(filter-out examples/coraza/plugin examples/envoy-gateway/standalone examples/istio/controlplane,$(patsubst %/go.mod,%,$(wildcard build/*/go.mod examples/*/go.mod examples/*/*/go.mod)))
+MODULES := $(filter-out examples/coraza/plugin examples/envoy-gateway/standalone examples/istio/controlplane,$(patsubst %/go.mod,%,$(wildcard build/*/go.mod examples/*/go.mod examples/*/*/go.mod examples/*/*/*/go.mod)))
 
 # The plugins of examples/other-plugin, for each the files that it is made of.
 OTHER := examples/other-plugin
@@ -55,6 +55,7 @@ test: wasm build others clients oci ## everything that decides whether a change 
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) test -timeout 25m ./...
 	cd build/ship && $(GO) test -timeout 10m -count=1 ./... # Go remembers a result whatever changes outside the module
+	cd examples/envoy/bench/extproc && $(GO) test -timeout 5m -count=1 .
 	$(MAKE) --no-print-directory apis
 
 # -count=1: to go, the files of this checkout are not those of these modules, and their changes no reason to run again.
@@ -85,6 +86,7 @@ validate-engine: ## the simulated engine against a real vLLM on CPUs, to the tok
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
 	$(GO) test -tags peer -timeout 10m -count=1 ./examples/vllm-router/...
+	$(GO) test -tags peer -timeout 10m -count=1 -run Router ./examples/envoy/bench
 
 rust: $(QUOTA) ## the example plugin in Rust (cargo with the target wasm32-wasip1)
 	$(GO) test -tags rust -count=1 ./$(OTHER)/rust
@@ -133,7 +135,7 @@ bench-envoy: wasm ## what docs/benchmarks.md shows, in real Envoy (ONLY="-only s
 check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) vet -tags peer ./examples/vllm-router/...
+	$(GO) vet -tags peer ./examples/vllm-router/... ./examples/envoy/bench
 	$(GO) vet -tags coraza ./examples/coraza
 	$(GO) vet -tags vllm ./examples/vllm
 	$(GO) vet -tags systemd ./examples/embedded

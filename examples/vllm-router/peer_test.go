@@ -23,28 +23,13 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/examples/envoy/envoytest"
 )
 
-// launcher is the wheel's own launcher without what its debug mode needs: five packages for a balancer in Python that
-// nobody asks for here.
-const launcher = `
-import argparse
-from vllm_router.router import Router
-from vllm_router.router_args import RouterArgs
-parser = argparse.ArgumentParser(prog="vllm-router")
-RouterArgs.add_cli_args(parser, use_router_prefix=False)
-args = RouterArgs.from_cli_args(parser.parse_args(), use_router_prefix=False)
-args._validate_router_args()
-Router.from_args(args).start()
-`
-
 // peerCommand is vllm-router with those flags, not started.
 func peerCommand(t *testing.T, flags ...string) *exec.Cmd {
 	t.Helper()
-	folder, err := wheel.Find(t.Context())
+	cmd, err := wheel.Command(t.Context(), flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("python3", append([]string{"-c", launcher}, flags...)...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder, "NO_COLOR=1", "PYTHONDONTWRITEBYTECODE=1", "COLUMNS=200")
 	return cmd
 }
 

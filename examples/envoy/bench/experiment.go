@@ -15,5 +15,5 @@ type experiment struct {
 
 // experiments are all that there are, in the page's order.
 func experiments() []experiment {
-	return []experiment{sticky, steps, replicas, sessions, workers, start, body}
+	return []experiment{sticky, steps, replicas, sessions, workers, start, body, peers}
 }

@@ -28,6 +28,11 @@ func goals() []goal {
 		{"The first request takes at most 3 times the median of the next", "start", [3]string{"", withPinwheel, "first, of the next"}, 3, false},
 		{"A soak of 10,000,000 requests", "soak", [3]string{"", withPinwheel, "requests"}, 10_000_000, true},
 		{"No violation in it", "soak", [3]string{"", withPinwheel, "violations"}, 0, false},
+		{"Envoy with Pinwheel needs at most 0.65 times the CPU of Envoy before vllm-router", "peers",
+			[3]string{"16 connections", withPinwheel, "CPU, of vllm-router"}, 0.65, false},
+		{"Its p99 is at most that of Envoy before vllm-router", "peers", [3]string{"16 connections", withPinwheel, "p99, of vllm-router"}, 1, false},
+		{"A picker behind ext_proc adds at least 5 times what Pinwheel adds", "peers",
+			[3]string{"16 connections", withPicker, "added, of pinwheel"}, 5, true},
 	}
 }
 
