@@ -37,6 +37,8 @@ type pool struct {
 	// address; vanished is set when the last answer named none.
 	overrides map[string]policy.Member
 	vanished  bool
+	// slots find spares in a large pool.
+	slots policy.Slots
 	// target, spares and running are scratch.
 	target  []byte
 	spares  []int
@@ -140,7 +142,11 @@ func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int, now int64
 		return nil
 	}
 	p.target = append(p.target, r.List[primary].Address...)
-	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, now)
+	if p.chooser.Pins() {
+		p.spares = p.slots.Spares(p.spares[:0], r, key, primary, spares, now)
+	} else { // the choice has asked every replica, and a hash's next one is the next of its order
+		p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, now)
+	}
 	for _, i := range p.spares {
 		p.target = append(append(p.target, ','), r.List[i].Address...)
 	}
