@@ -189,6 +189,7 @@ const (
 // worker holds the lease. It reports whether it does.
 func (p *pool) tick(now int64, reluctance int) (leads bool) {
 	p.store.heard, p.looked, p.answers = false, false, 0
+	p.store.view.changed() // whatever a panic may have left half done
 	p.store.current(now)
 	if err := p.inflight.publish(now); err != nil {
 		p.store.fault(faultSharedData)
