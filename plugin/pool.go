@@ -39,10 +39,11 @@ type pool struct {
 	vanished  bool
 	// slots find spares in a large pool.
 	slots policy.Slots
-	// target, spares and running are scratch.
+	// target, spares, running and loads are scratch.
 	target  []byte
 	spares  []int
 	running []uint32
+	loads   []*replicaGauges
 }
 
 func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
