@@ -1,0 +1,85 @@
+package main
+
+import "fmt"
+
+// ratio is taken between two series of results, round by round.
+type ratio struct {
+	name   string
+	of, to string  // each a benchmark's number: package, benchmark and unit
+	most   float64 // the aim; 0 is none
+}
+
+const turn = "plugin.Turn/policy=sticky_least_loaded/turn="
+
+// ratios are what the project aims at or tells. A sticky turn's work must not grow with sessions or replicas; what does grow is
+// the machine's cost of reading one of many values, the gateway's as well, which the ratio of cold turns shows.
+var ratios = []ratio{
+	{name: "sticky turn: 30,000 sessions to 1,000", most: 1.3,
+		of: turn + "sticky/replicas=64/sessions=30000 ns/op", to: turn + "sticky/replicas=64/sessions=1000 ns/op"},
+	{name: "sticky turn: 1,000,000 sessions to 1,000", most: 1.3,
+		of: turn + "sticky/replicas=64/sessions=1000000 ns/op", to: turn + "sticky/replicas=64/sessions=1000 ns/op"},
+	{name: "cold turn: 1,000,000 sessions to 1,000",
+		of: turn + "cold/replicas=64/sessions=1000000 ns/op", to: turn + "cold/replicas=64/sessions=1000 ns/op"},
+	{name: "sticky turn: 64 replicas to 4", most: 1.3,
+		of: turn + "sticky/replicas=64/sessions=30000 ns/op", to: turn + "sticky/replicas=4/sessions=30000 ns/op"},
+	{name: "sticky turn: 1,024 replicas to 4", most: 1.3,
+		of: turn + "sticky/replicas=1024/sessions=30000 ns/op", to: turn + "sticky/replicas=4/sessions=30000 ns/op"},
+	{name: "placement to sticky turn: 4 replicas", most: 3,
+		of: turn + "placement/replicas=4/sessions=30000 ns/op", to: turn + "sticky/replicas=4/sessions=30000 ns/op"},
+	{name: "placement to sticky turn: 64 replicas", most: 3,
+		of: turn + "placement/replicas=64/sessions=30000 ns/op", to: turn + "sticky/replicas=64/sessions=30000 ns/op"},
+	{name: "placement to sticky turn: 1,024 replicas",
+		of: turn + "placement/replicas=1024/sessions=30000 ns/op", to: turn + "sticky/replicas=1024/sessions=30000 ns/op"},
+	{name: "tick of three VMs in hostsim: 64 replicas to 4",
+		of: "plugin.Tick/replicas=64 ns/op", to: "plugin.Tick/replicas=4 ns/op"},
+	{name: "stream of five host calls: hostsim to wazero alone",
+		of: "hostsim.Hosts/host=hostsim ns/op", to: "hostsim.Hosts/host=wazero ns/op"},
+	{name: "stream of five host calls: the SDK's emulator to hostsim",
+		of: "hostsim.Hosts/host=emulator ns/op", to: "hostsim.Hosts/host=hostsim ns/op"},
+}
+
+// garbage are the benchmarks that shall allocate nothing.
+var garbage = []string{
+	turn + "sticky/replicas=64/sessions=1000", turn + "sticky/replicas=64/sessions=1000000",
+	turn + "sticky/replicas=1024/sessions=30000", turn + "placement/replicas=64/sessions=30000",
+	turn + "placement/replicas=1024/sessions=30000",
+}
+
+// ratios returns the rows of all ratios, and the allocations that there shall not be. Errors: a benchmark is missing.
+func (rs *results) ratios() (rows []row, err error) {
+	value := func(name string, round int) (float64, error) {
+		if s := rs.series[name]; round < len(s) {
+			return s[round], nil
+		}
+		return 0, fmt.Errorf("round %d has no %s", round+1, name)
+	}
+	for _, r := range ratios {
+		var values []float64
+		for round := range rs.rounds() {
+			of, err := value(r.of, round)
+			if err != nil {
+				return nil, err
+			}
+			to, err := value(r.to, round)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, of/to)
+		}
+		row := rowOf(r.name, "x", values)
+		if r.most > 0 {
+			row.Most = &r.most
+		}
+		rows = append(rows, row)
+	}
+	for _, name := range garbage {
+		s := rs.series[name+" allocs/op"]
+		if s == nil {
+			return nil, fmt.Errorf("%s counts no allocations", name)
+		}
+		row := rowOf("allocations: "+name, "allocs/op", s)
+		row.Most = new(float64)
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
