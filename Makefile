@@ -117,7 +117,7 @@ replay: wasm build ## every command of docs/replay.md, the published campaigns a
 	cd hostsim/cmd/hostsim && $(GO) test -count=1 -timeout 60m -run TestReplayPage -replay $(UPDATE)
 
 # All benchmarks once in each round, so that what changes with the hour meets both sides of a ratio.
-BENCH := ./policy ./plugin ./hostsim ./hostsim/replica ./hostsim/replay
+BENCH := ./policy ./plugin ./hostsim ./hostsim/replica ./hostsim/replay ./hostsim/cmd/hostsim
 COUNT ?= 6
 BENCHTIME ?= 0.5s
 bench: wasm build ## Go benchmarks against the last kept ones, and ratios within this run (COUNT=6 rounds; UPDATE=1 keeps the results)
