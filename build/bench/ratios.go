@@ -49,9 +49,9 @@ var ratios = []ratio{
 	{name: "a module: instance to compiled",
 		of: "hostsim.Module/do=instantiate ns/op", to: "hostsim.Module/do=compile ns/op"},
 	{name: "the campaign of 19,582 turns: by the shipped module to by the policy in process",
-		of: "hostsim/cmd/hostsim.Campaign/decided=wasm ns/op", to: "hostsim/cmd/hostsim.Campaign/decided=policy ns/op"},
+		of: "hostsim/cmd/hostsim.Campaign/decided=wasm cpu-ms/op", to: "hostsim/cmd/hostsim.Campaign/decided=policy cpu-ms/op"},
 	{name: "the campaign of 19,582 turns: by the policy in process to by a hash",
-		of: "hostsim/cmd/hostsim.Campaign/decided=policy ns/op", to: "hostsim/cmd/hostsim.Campaign/decided=hash ns/op"},
+		of: "hostsim/cmd/hostsim.Campaign/decided=policy cpu-ms/op", to: "hostsim/cmd/hostsim.Campaign/decided=hash cpu-ms/op"},
 }
 
 // garbage are the benchmarks that shall allocate nothing.
