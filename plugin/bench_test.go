@@ -6,6 +6,7 @@ import (
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -193,6 +194,38 @@ func BenchmarkTick(b *testing.B) {
 				g.Advance(tick)
 			}
 		})
+	}
+}
+
+// BenchmarkModuleTurn is a whole stream through the shipped module in the simulated gateway, of one session or of a new one
+// each time. wazero runs it slower than a gateway's engine does.
+func BenchmarkModuleTurn(b *testing.B) {
+	for _, turn := range []string{"sticky", "placement"} {
+		for _, n := range []int{4, 64, 1024} {
+			b.Run(fmt.Sprintf("turn=%s/replicas=%d", turn, n), func(b *testing.B) {
+				g := startGateway(b, 1, replicas(n)+`,"session":{"max_sessions":1000000}`)
+				sent := 0
+				for b.Loop() {
+					id := "s"
+					if turn == "placement" {
+						id = fmt.Sprint("s", sent)
+					}
+					s := g.Worker(0).NewStream()
+					if _, err := s.RequestHeaders(turnHeaders(id), true); err != nil {
+						b.Fatal(err)
+					}
+					if _, err := s.ResponseHeaders(okHeaders, true); err != nil {
+						b.Fatal(err)
+					}
+					g.end(s, hostsim.EndNormal)
+					sent++
+				}
+				g.Advance(2 * tick)
+				if placed := g.decisions(policy.Placed); turn == "placement" && placed != int64(sent) || turn == "sticky" && placed != 1 {
+					b.Errorf("%d of %d turns were placed", placed, sent)
+				}
+			})
+		}
 	}
 }
 
