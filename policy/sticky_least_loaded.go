@@ -51,9 +51,14 @@ func (r *Replicas) leastLoaded(q *Query, panicking, limitJoining bool) int {
 				continue
 			}
 		}
-		if best < 0 || before(c, &r.List[best], q) {
-			best = i
+		if best >= 0 {
+			// Most have more: that is told here, without a call for each.
+			b := &r.List[best]
+			if load(c, q.Leaving)*uint64(b.Weight) > load(b, q.Leaving)*uint64(c.Weight) || !before(c, b, q) {
+				continue
+			}
 		}
+		best = i
 	}
 	return best
 }
