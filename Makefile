@@ -123,7 +123,7 @@ BENCHTIME ?= 0.5s
 bench: wasm build ## Go benchmarks against the last kept ones, and ratios within this run (COUNT=6 rounds; UPDATE=1 keeps the results)
 	@rm -f dist/bench.txt
 	for round in $$(seq $(COUNT)); do $(GO) test -run '^$$' -bench . -skip Large -benchmem -benchtime $(BENCHTIME) $(BENCH) | tee -a dist/bench.txt; done
-	cd build/bench && $(GO) tool benchstat kept=results.txt now=../../dist/bench.txt
+	cd build/bench && if [ -f results.txt ]; then $(GO) tool benchstat kept=results.txt now=../../dist/bench.txt; fi
 	cd build/bench && $(GO) run . $(if $(UPDATE),-update) ../../dist/bench.txt
 
 check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
