@@ -118,9 +118,15 @@ envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, with
 replay: wasm build ## every command of docs/replay.md, the published campaigns among them; UPDATE=-update-replay makes its tables anew
 	cd hostsim/cmd/hostsim && $(GO) test -count=1 -timeout 60m -run TestReplayPage -replay $(UPDATE)
 
-bench: wasm build ## cost of a decision, of a turn in hostsim, of a replay, and of a turn in real Envoy
-	$(GO) test -run '^$$' -bench . -skip Large -benchmem ./policy ./plugin ./hostsim ./hostsim/replica ./hostsim/replay
-	$(GO) run ./examples/envoy/bench
+# All benchmarks once in each round, so that what changes with the hour meets both sides of a ratio.
+BENCH := ./policy ./plugin ./hostsim ./hostsim/replica ./hostsim/replay ./hostsim/cmd/hostsim
+COUNT ?= 6
+BENCHTIME ?= 0.5s
+bench: wasm build ## Go benchmarks against the last kept ones, and ratios within this run (COUNT=6 rounds; UPDATE=1 keeps the results)
+	@rm -f dist/bench.txt
+	for round in $$(seq $(COUNT)); do $(GO) test -run '^$$' -bench . -skip Large -benchmem -benchtime $(BENCHTIME) $(BENCH) | tee -a dist/bench.txt; done
+	cd build/bench && if [ -f results.txt ]; then $(GO) tool benchstat kept=results.txt now=../../dist/bench.txt; fi
+	cd build/bench && $(GO) run . $(if $(UPDATE),-update) ../../dist/bench.txt
 
 SOAK_REQUESTS ?= 10000000
 SOAK_JSON ?= dist/soak.json

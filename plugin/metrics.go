@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 
@@ -15,20 +16,21 @@ type counters struct {
 	decisions [policy.NumReasons]uint64
 	// panics are decisions at which no replica was eligible.
 	panics uint64
-	ids    map[string]proxywasm.MetricCounter
+	// ids are the gateway's counters in the order in which report names them, and at is
+	// the next one's position: a name is made, and looked up, once.
+	ids []proxywasm.MetricCounter
+	at  int
 }
 
-// add adds n to a counter of the gateway. It is defined when it is first named,
-// at 0: of a series that begins at 1, rate and increase never see the first event.
-func (c *counters) add(name string, n uint64) {
-	id, ok := c.ids[name]
-	if !ok {
-		if c.ids == nil {
-			c.ids = map[string]proxywasm.MetricCounter{}
-		}
-		id = proxywasm.DefineCounterMetric(name)
-		c.ids[name] = id
+// add adds n to the next counter of the report. The parts of its name are always the
+// same at that place. It is defined when it is first named, at 0: of a series that
+// begins at 1, rate and increase never see the first event.
+func (c *counters) add(n uint64, name ...string) {
+	if c.at == len(c.ids) {
+		c.ids = append(c.ids, proxywasm.DefineCounterMetric(strings.Join(name, "")))
 	}
+	id := c.ids[c.at]
+	c.at++
 	if n != 0 { // Envoy refuses to add nothing, and the SDK panics
 		id.Increment(n)
 	}
@@ -38,29 +40,32 @@ func (c *counters) add(name string, n uint64) {
 // examples have the rules that make Prometheus labels of them.
 func (p *pool) report(now int64) {
 	p.warnKeyless(now)
-	label := ".pool." + p.Name
-	for i := range p.counters.decisions {
-		n := p.counters.decisions[i]
-		p.counters.decisions[i] = 0
+	c := &p.counters
+	c.at = 0
+	const label = ".pool."
+	for i := range c.decisions {
+		n := c.decisions[i]
+		c.decisions[i] = 0
 		reason := policy.Reason(i)
-		p.counters.add("pinwheel_decisions_total"+label+".policy."+p.Policy+".reason."+reason.String(), n)
+		c.add(n, "pinwheel_decisions_total", label, p.Name, ".policy.", p.Policy, ".reason.", reason.String())
 		if reason == policy.FailoverRemoved || reason == policy.FailoverUnhealthy {
-			p.counters.add("pinwheel_failovers_total"+label+".reason."+reason.String(), n)
+			c.add(n, "pinwheel_failovers_total", label, p.Name, ".reason.", reason.String())
 		}
 	}
 	stats := p.store.stats
-	p.counters.add("pinwheel_failovers_total"+label+".reason.followed", stats.followed)
+	c.add(stats.followed, "pinwheel_failovers_total", label, p.Name, ".reason.followed")
 	p.store.stats = storeStats{}
-	p.counters.add("pinwheel_placements_total"+label, stats.placements)
-	p.counters.add("pinwheel_fallbacks_total"+label, stats.fallbacks)
-	p.counters.add("pinwheel_panics_total"+label, p.counters.panics)
-	p.counters.panics = 0
-	p.counters.add("pinwheel_expired_total"+label, stats.expired)
-	p.counters.add("pinwheel_released_total"+label, stats.released)
-	p.counters.add("pinwheel_cas_retries_total"+label, stats.retries)
-	p.counters.add("pinwheel_drift_repaired_total"+label, stats.repaired)
+	panics := c.panics
+	c.panics = 0
+	c.add(stats.placements, "pinwheel_placements_total", label, p.Name)
+	c.add(stats.fallbacks, "pinwheel_fallbacks_total", label, p.Name)
+	c.add(panics, "pinwheel_panics_total", label, p.Name)
+	c.add(stats.expired, "pinwheel_expired_total", label, p.Name)
+	c.add(stats.released, "pinwheel_released_total", label, p.Name)
+	c.add(stats.retries, "pinwheel_cas_retries_total", label, p.Name)
+	c.add(stats.repaired, "pinwheel_drift_repaired_total", label, p.Name)
 	for kind, n := range stats.faults {
-		p.counters.add("pinwheel_errors_total.kind."+faultNames[kind], n)
+		c.add(n, "pinwheel_errors_total.kind.", faultNames[kind])
 	}
 }
 
@@ -100,46 +105,68 @@ func (p *pool) warnKeyless(now int64) {
 	p.keyless = 0
 }
 
-// gauges are set by the worker that holds the pool's lease. A gauge is one value
-// over all workers and can only be added to.
-type gauges map[string]proxywasm.MetricGauge
+// gauges are set by the worker that holds the pool's lease, by address. A gauge is one
+// value over all workers and can only be added to.
+type gauges map[string]*replicaGauges
 
-func (g gauges) set(name string, value int64) {
-	id, ok := g[name]
-	if !ok {
-		id = proxywasm.DefineGaugeMetric(name)
-		g[name] = id
-	}
-	if now := id.Value(); now != value {
-		id.Add(value - now)
-	}
+// replicaGauges are those of one address.
+type replicaGauges struct {
+	sessions, inflight, cooling gauge
 }
 
-// load is what the gauges show of one address.
-type load struct{ sessions, inflight int64 }
+// gauge is one of the gateway's.
+type gauge struct {
+	id    proxywasm.MetricGauge
+	value int64 // to show
+}
+
+// of returns what to show of an address, and defines its gauges when it is first asked.
+func (g gauges) of(pool, address string) *replicaGauges {
+	l := g[address]
+	if l == nil {
+		label := ".pool." + pool + ".replica." + address
+		l = &replicaGauges{
+			sessions: gauge{id: proxywasm.DefineGaugeMetric("pinwheel_sessions" + label)},
+			inflight: gauge{id: proxywasm.DefineGaugeMetric("pinwheel_inflight" + label)},
+			cooling:  gauge{id: proxywasm.DefineGaugeMetric("pinwheel_cooling" + label)},
+		}
+		g[address] = l
+	}
+	return l
+}
+
+// show sets the gateway's gauge to the value. It asks what is there: another worker may
+// have led since.
+func (g *gauge) show() {
+	if now := g.id.Value(); now != g.value {
+		g.id.Add(g.value - now)
+	}
+}
 
 // setGauges shows open sessions, running requests and cool-downs for each address
 // of the pool. A removed replica shows until its last session and request are gone; what
 // a reset ended is no session.
 func (p *pool) setGauges(running map[uint32]uint32) {
-	byAddress := make(map[string]load, len(p.store.view.List))
-	cooling := map[string]int64{}
-	for i := range p.store.view.List {
-		c := &p.store.view.List[i]
-		l := byAddress[c.Address]
+	list := p.store.view.List
+	p.loads = p.loads[:0]
+	for i := range list { // of one address there may be several, removed ones
+		l := p.gauges.of(p.Name, list[i].Address)
+		l.sessions.value, l.inflight.value, l.cooling.value = 0, 0, 0
+		p.loads = append(p.loads, l)
+	}
+	for i := range list {
+		c, l := &list[i], p.loads[i]
 		if !c.Void {
-			l.sessions += int64(c.Open)
+			l.sessions.value += int64(c.Open)
 		}
-		l.inflight += int64(running[c.ID])
-		byAddress[c.Address] = l
+		l.inflight.value += int64(running[c.ID])
 		if c.Condition() == policy.Cooling {
-			cooling[c.Address] = 1
+			l.cooling.value = 1
 		}
 	}
-	for address, l := range byAddress {
-		label := ".pool." + p.Name + ".replica." + address
-		p.gauges.set("pinwheel_sessions"+label, l.sessions)
-		p.gauges.set("pinwheel_inflight"+label, l.inflight)
-		p.gauges.set("pinwheel_cooling"+label, cooling[address])
+	for _, l := range p.loads {
+		l.sessions.show()
+		l.inflight.show()
+		l.cooling.show()
 	}
 }

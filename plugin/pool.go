@@ -37,10 +37,13 @@ type pool struct {
 	// address; vanished is set when the last answer named none.
 	overrides map[string]policy.Member
 	vanished  bool
-	// target, spares and running are scratch.
+	// slots find spares in a large pool.
+	slots policy.Slots
+	// target, spares, running and loads are scratch.
 	target  []byte
 	spares  []int
 	running []uint32
+	loads   []*replicaGauges
 }
 
 func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
@@ -140,7 +143,11 @@ func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int, now int64
 		return nil
 	}
 	p.target = append(p.target, r.List[primary].Address...)
-	p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, now)
+	if p.chooser.Pins() {
+		p.spares = p.slots.Spares(p.spares[:0], r, key, primary, spares, now)
+	} else { // the choice has asked every replica, and a hash's next one is the next of its order
+		p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, now)
+	}
 	for _, i := range p.spares {
 		p.target = append(append(p.target, ','), r.List[i].Address...)
 	}
@@ -183,6 +190,7 @@ const (
 // worker holds the lease. It reports whether it does.
 func (p *pool) tick(now int64, reluctance int) (leads bool) {
 	p.store.heard, p.looked, p.answers = false, false, 0
+	p.store.view.changed() // whatever a panic may have left half done
 	p.store.current(now)
 	if err := p.inflight.publish(now); err != nil {
 		p.store.fault(faultSharedData)

@@ -22,7 +22,18 @@ type record struct {
 	shards uint32
 	// membership is what is in force, see membership.go.
 	membership membership
+
+	// raw is the record's text as last read or written, and ends are the ends of the
+	// replicas in it. known says that the replicas are those of raw: whoever changes
+	// them, and does not write them at once, calls changed.
+	raw   []byte
+	ends  []int
+	known bool
 }
+
+// changed says that the replicas are not those of the text any more: the next decode
+// reads them all.
+func (r *record) changed() { r.known = false }
 
 const (
 	recordHeader = 1 + 4 + 3*8 + 8 + 4 + 2
@@ -40,6 +51,54 @@ var errSchema = errors.New("pinwheel: shared data of another schema")
 
 // encode appends the record to dst.
 func (r *record) encode(dst []byte) []byte {
+	dst = r.appendHeader(dst)
+	for i := range r.List {
+		dst = appendReplica(dst, &r.List[i])
+	}
+	return dst
+}
+
+// text returns the whole record, valid until it is next read or written.
+func (r *record) text() []byte {
+	r.raw = r.appendHeader(r.raw[:0])
+	r.ends = r.ends[:0]
+	for i := range r.List {
+		r.raw = appendReplica(r.raw, &r.List[i])
+		r.ends = append(r.ends, len(r.raw))
+	}
+	r.known = true
+	return r.raw
+}
+
+// textBut is text where only the replica at position i, and Placements, have changed
+// since the record was last read or written: to write all of a large pool anew would
+// cost more than all else that a placement does.
+func (r *record) textBut(i int) []byte {
+	if !r.known {
+		return r.text()
+	}
+	start, end := r.start(i), r.ends[i]
+	// In what follows the replica may end sooner or later: then its health, say, is new.
+	tail := len(r.raw)
+	r.raw = appendReplica(r.raw, &r.List[i])
+	if len(r.raw)-tail != end-start {
+		return r.text()
+	}
+	copy(r.raw[start:end], r.raw[tail:])
+	r.appendHeader(r.raw[:0])
+	r.raw = r.raw[:tail]
+	return r.raw
+}
+
+// start is where the replica at position i begins in raw.
+func (r *record) start(i int) int {
+	if i == 0 {
+		return recordHeader
+	}
+	return r.ends[i-1]
+}
+
+func (r *record) appendHeader(dst []byte) []byte {
 	le := binary.LittleEndian
 	dst = append(dst, schemaVersion)
 	dst = le.AppendUint32(dst, r.shards)
@@ -48,48 +107,51 @@ func (r *record) encode(dst []byte) []byte {
 	dst = le.AppendUint64(dst, r.membership.since)
 	dst = le.AppendUint64(dst, r.Placements)
 	dst = le.AppendUint32(dst, r.NextID)
-	dst = le.AppendUint16(dst, uint16(len(r.List)))
-	for i := range r.List {
-		c := &r.List[i]
-		dst = le.AppendUint32(dst, c.ID)
-		dst = le.AppendUint32(dst, c.Weight)
-		dst = le.AppendUint32(dst, c.Open)
-		dst = le.AppendUint64(dst, c.LastChosen)
-		dst = le.AppendUint64(dst, c.Placements)
-		flags := byte(0)
-		if c.Joining {
-			flags |= flagJoining
-		}
-		if c.Drained {
-			flags |= flagDrained
-		}
-		if c.Void {
-			flags |= flagVoid
-		}
-		h := &c.Health
-		if *h != (policy.Health{}) {
-			flags |= flagHealth
-		}
-		if h.Probing {
-			flags |= flagProbing
-		}
-		dst = append(dst, byte(c.State), flags, byte(len(c.Address)))
-		dst = append(dst, c.Address...)
-		if flags&flagHealth != 0 {
-			dst = le.AppendUint16(dst, h.Failures)
-			dst = le.AppendUint64(dst, uint64(h.Cooldown))
-			dst = le.AppendUint64(dst, uint64(h.Since))
-			dst = le.AppendUint64(dst, uint64(h.Until))
-		}
-		if c.State == policy.Removed {
-			dst = le.AppendUint64(dst, uint64(c.RemovedAt))
-		}
+	return le.AppendUint16(dst, uint16(len(r.List)))
+}
+
+func appendReplica(dst []byte, c *policy.Replica) []byte {
+	le := binary.LittleEndian
+	dst = le.AppendUint32(dst, c.ID)
+	dst = le.AppendUint32(dst, c.Weight)
+	dst = le.AppendUint32(dst, c.Open)
+	dst = le.AppendUint64(dst, c.LastChosen)
+	dst = le.AppendUint64(dst, c.Placements)
+	flags := byte(0)
+	if c.Joining {
+		flags |= flagJoining
+	}
+	if c.Drained {
+		flags |= flagDrained
+	}
+	if c.Void {
+		flags |= flagVoid
+	}
+	h := &c.Health
+	if *h != (policy.Health{}) {
+		flags |= flagHealth
+	}
+	if h.Probing {
+		flags |= flagProbing
+	}
+	dst = append(dst, byte(c.State), flags, byte(len(c.Address)))
+	dst = append(dst, c.Address...)
+	if flags&flagHealth != 0 {
+		dst = le.AppendUint16(dst, h.Failures)
+		dst = le.AppendUint64(dst, uint64(h.Cooldown))
+		dst = le.AppendUint64(dst, uint64(h.Since))
+		dst = le.AppendUint64(dst, uint64(h.Until))
+	}
+	if c.State == policy.Removed {
+		dst = le.AppendUint64(dst, uint64(c.RemovedAt))
 	}
 	return dst
 }
 
 // decode reads b into r. Addresses that r has in their places already are kept,
-// so that reading loads allocates nothing.
+// so that reading loads allocates nothing; and what has not changed since r was last
+// read or written is not read again: of a large pool, between two placements, that is
+// all but a few replicas.
 func (r *record) decode(b []byte) error {
 	if len(b) < recordHeader || b[0] != schemaVersion {
 		return errSchema
@@ -103,19 +165,45 @@ func (r *record) decode(b []byte) error {
 	}
 	r.Placements = le.Uint64(b[29:])
 	r.NextID = le.Uint32(b[37:])
-	if count := int(le.Uint16(b[41:])); count != len(r.List) {
+	count := int(le.Uint16(b[41:]))
+	if count != len(r.List) {
 		r.List = make([]policy.Replica, count)
+		r.known = false
 	}
-	b = b[recordHeader:]
-	for i := range r.List {
-		n := decodeReplica(&r.List[i], b)
-		if n == 0 {
-			r.List = nil
-			return errSchema
+	if len(r.ends) != count {
+		r.ends = make([]int, count)
+		r.known = false
+	}
+	known := r.known
+	r.known = false
+	at, was := recordHeader, recordHeader
+	for i := 0; i < count; {
+		if group := min(i+comparedAtOnce, count); known && at == was && same(b, r.raw, at, r.ends[group-1]) {
+			at, was, i = r.ends[group-1], r.ends[group-1], group
+			continue
 		}
-		b = b[n:]
+		for range min(comparedAtOnce, count-i) {
+			n := decodeReplica(&r.List[i], b[at:])
+			if n == 0 {
+				r.List = nil
+				return errSchema
+			}
+			at, was = at+n, r.ends[i]
+			r.ends[i] = at
+			i++
+		}
 	}
+	r.raw, r.known = append(r.raw[:0], b[:at]...), true
 	return nil
+}
+
+// comparedAtOnce is the number of replicas, some 60 bytes each, that are read again
+// where one has changed.
+const comparedAtOnce = 8
+
+// same reports whether a and b hold the same from start to end.
+func same(a, b []byte, start, end int) bool {
+	return end <= len(a) && string(a[start:end]) == string(b[start:end])
 }
 
 // decodeReplica reads one replica and returns its size, 0 if b is too short.

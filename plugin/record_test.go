@@ -1,8 +1,10 @@
 package plugin
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/pinwheel-proxy/pinwheel/policy"
@@ -49,6 +51,145 @@ func TestSchemaNamesTheLayout(t *testing.T) {
 	}
 }
 
+// content is what a record says.
+func content(r *record) string { return fmt.Sprint(r.shards, r.membership, r.Replicas) }
+
+// A record that is read again, after others changed this and that, says what one says
+// that is read for the first time; and one that is written in part, what one says that
+// is written whole.
+func TestRecordsAreReadAndWrittenInPart(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		theirs, ours := &record{shards: 4}, &record{}
+		theirs.Apply(addresses(1+rng.IntN(40)), 0, 0)
+		mustAgree := func(when string, text []byte) {
+			t.Helper()
+			fresh := &record{}
+			if err := fresh.decode(text); err != nil {
+				t.Fatal(when, err)
+			}
+			if err := ours.decode(text); err != nil {
+				t.Fatal(when, err)
+			}
+			if content(ours) != content(fresh) {
+				t.Fatalf("seed %d, %s:\n%s\nwant\n%s", seed, when, content(ours), content(fresh))
+			}
+		}
+		mustAgree("at first", theirs.encode(nil))
+		for step := range int64(200) {
+			i := rng.IntN(len(theirs.List))
+			id, when := theirs.List[i].ID, ""
+			switch draw := rng.IntN(20); {
+			case draw < 8:
+				when = "placed"
+				theirs.Reserve(i, step)
+			case draw < 12:
+				when = "ended"
+				theirs.Return(id, 1)
+			case draw < 15:
+				when = "failed"
+				theirs.Fail(id, step, step, policy.HealthRule{Failures: 2, Cooldown: 3, MaxCooldown: 9})
+			case draw < 17:
+				when = "went well"
+				theirs.Succeed(id, step)
+			case draw == 17:
+				when = "drained"
+				theirs.Drain(id, step%2 == 0)
+			case draw == 18:
+				when = "members changed"
+				theirs.Apply(addresses(1+rng.IntN(40)), step, 0)
+				theirs.Forget(step, 0)
+			default:
+				when = "a connection came"
+				theirs.membership.since++
+			}
+			mustAgree(when, theirs.encode(nil))
+			i = rng.IntN(len(ours.List))
+			if rng.IntN(3) > 0 {
+				ours.Reserve(i, step)
+			} else {
+				ours.Return(ours.List[i].ID, 1)
+			}
+			want := ours.encode(nil)
+			if got := ours.textBut(i); !bytes.Equal(got, want) {
+				t.Fatalf("seed %d, after %s: %d and placements written:\n%x\nwant\n%x", seed, when, i, got, want)
+			}
+			if rng.IntN(4) > 0 { // else another was faster
+				theirs = &record{}
+				if err := theirs.decode(want); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// Whatever a worker does, its view is what it last read or wrote, unless it knows that
+// it is not: else it would never see what changed there.
+func TestViewsAreWhatWasRead(t *testing.T) {
+	for _, name := range policyNames {
+		data, now := newMemoryData(), int64(1000)
+		var pools [3]*pool
+		for w := range pools {
+			c := benchConfig(40)
+			c.Health.Failures = 2
+			pools[w] = newPool(data, PoolConfig{Name: "p", Policy: name, Members: addresses(12)}, c, uint64(w+1))
+			pools[w].store.adopt(now, 0)
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		seen := map[policy.Reason]int{}
+		for range 2000 {
+			p := pools[rng.IntN(len(pools))]
+			now += rng.Int64N(2000)
+			list := p.store.view.List
+			key, replica := keyOf(fmt.Sprint(rng.IntN(60))), list[rng.IntN(len(list))].ID
+			switch draw := rng.IntN(100); {
+			case draw < 50:
+				seen[p.decide(key, true, 0, nil, now).Reason]++
+			case draw < 55:
+				p.decide(policy.Key{}, false, policy.Keyless, nil, now)
+			case draw < 70:
+				p.store.finish(key.Hash, now)
+			case draw < 80:
+				p.store.answered(replica, false, now, now)
+			case draw < 90:
+				p.store.answered(replica, true, now, now)
+			case draw < 92:
+				p.store.drain(addresses(12)[rng.IntN(12)].Address, draw == 90)
+			case draw < 94:
+				p.store.follow(key.Hash, replica, list[rng.IntN(len(list))].ID, now)
+			case draw < 95 && rng.IntN(5) == 0:
+				p.store.reset(now)
+			case draw < 97:
+				p.store.sweep(4, now)
+				p.store.reconcile()
+			case draw < 98:
+				p.store.forgetRemovedNow(now)
+			default:
+				p.store.hear(uint64(now), now)
+			}
+			for w, p := range pools {
+				if p.store.view.known {
+					want := &record{}
+					if err := want.decode(p.store.view.raw); err != nil || content(want) != content(&p.store.view) {
+						t.Fatalf("%s, worker %d: %v, read or wrote\n%s\nhas\n%s", name, w, err, content(want), content(&p.store.view))
+					}
+				}
+			}
+		}
+		if seen[policy.Placed] == 0 || pools[0].chooser.Pins() && (seen[policy.Pinned] == 0 || seen[policy.FailoverUnhealthy] == 0) {
+			t.Errorf("%s: decisions %v", name, seen)
+		}
+	}
+}
+
+// forgetRemovedNow is what a leader does with replicas of which nothing runs.
+func (s *store) forgetRemovedNow(now int64) {
+	if cas, ok := s.refresh(); ok {
+		s.forgetRemoved(nil, cas, now)
+	}
+}
+
 // Whatever stands where a record should is refused, or read without harm.
 func FuzzRecord(f *testing.F) {
 	full := fullRecord().encode(nil)
@@ -69,8 +210,8 @@ func FuzzRecord(f *testing.F) {
 		if err := again.decode(r.encode(nil)); err != nil {
 			t.Fatalf("%v: %+v", err, r)
 		}
-		if fmt.Sprint(again) != fmt.Sprint(r) {
-			t.Fatalf("got  %+v\nwant %+v", again, r)
+		if content(&again) != content(&r) {
+			t.Fatalf("got  %s\nwant %s", content(&again), content(&r))
 		}
 		data := newMemoryData()
 		if err := data.set(keyRoot+"p/replicas", value, createCAS); err != nil {

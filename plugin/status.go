@@ -66,6 +66,9 @@ func (p *pool) requests(now int64) map[uint32]uint32 {
 	return running
 }
 
+// load is what runs at one replica, or at several.
+type load struct{ sessions, inflight int64 }
+
 // loadOf returns the load of the replica at i. What still runs on a void one runs
 // at the member of that address, and is shown there.
 func (p *pool) loadOf(i int, running map[uint32]uint32) (l load) {

@@ -262,7 +262,7 @@ func (s *store) reserve(key policy.Key, old policy.Pin, known policy.PrefixMatch
 			return 0, policy.NoReplica, true
 		}
 		s.view.Reserve(i, now)
-		switch s.writeRecord(cas) {
+		switch s.writeReplica(i, cas) {
 		case written:
 			id = s.view.List[i].ID
 			if s.held = 0; known.Holds(id) {
@@ -281,15 +281,23 @@ func (s *store) giveBack(id, n uint32) {
 	if id == 0 {
 		return
 	}
-	s.change(func(r *policy.Replicas) bool {
-		if r.Index(id) < 0 {
-			return false
+	for range maxTries {
+		cas, ok := s.refresh()
+		if !ok {
+			return
 		}
-		if r.Return(id, n) > 0 {
+		i := s.view.Index(id)
+		if i < 0 {
+			return
+		}
+		if s.view.Return(id, n) > 0 {
 			s.fault(faultCount)
 		}
-		return true
-	})
+		if s.writeReplica(i, cas) != casMismatch {
+			return
+		}
+	}
+	s.fault(faultCAS)
 }
 
 // finish ends the session and reports whether it was open.

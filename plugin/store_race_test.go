@@ -59,7 +59,7 @@ func interleave(data *memoryData, seed uint64, kill func(*rand.Rand) bool, worke
 
 func addresses(n int) (members []policy.Member) {
 	for i := range n {
-		members = append(members, policy.Member{Address: fmt.Sprintf("10.0.0.%d:8000", i+1), Weight: 1})
+		members = append(members, policy.Member{Address: fmt.Sprintf("10.0.%d.%d:8000", (i+1)>>8, (i+1)&255), Weight: 1})
 	}
 	return members
 }

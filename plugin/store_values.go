@@ -77,8 +77,13 @@ const (
 )
 
 func (s *store) writeRecord(cas uint32) outcome {
-	s.buf = s.view.encode(s.buf[:0])
-	return s.write(s.recordKey(), cas)
+	return swap(s.data, &s.stats, s.recordKey(), s.view.text(), cas)
+}
+
+// writeReplica writes the record where only the replica at position i, and the number
+// of placements, have changed since it was read.
+func (s *store) writeReplica(i int, cas uint32) outcome {
+	return swap(s.data, &s.stats, s.recordKey(), s.view.textBut(i), cas)
 }
 
 // change writes the record as f changes it. f is asked anew when another worker
@@ -90,6 +95,7 @@ func (s *store) change(f func(*policy.Replicas) bool) bool {
 			return false
 		}
 		if !f(&s.view.Replicas) {
+			s.view.changed() // perhaps
 			return true
 		}
 		if done := s.writeRecord(cas); done != casMismatch {

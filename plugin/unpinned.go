@@ -21,6 +21,7 @@ func (p *pool) choose(key policy.Key, reason policy.Reason, now int64) policy.De
 	}
 	i := p.pick(key, reason, turns, now)
 	if i >= 0 && p.store.view.Probe(i, now) {
+		p.store.view.changed()
 		i = p.try(key, reason, turns, now)
 	}
 	if i < 0 {

@@ -26,10 +26,10 @@ func busy(n int) *policy.Replicas {
 
 // pinnedTurn is what the policy does for a turn of a session with a pin: key,
 // verdict, the replica's position and two spares. dst has room for the spares.
-func pinnedTurn(r *policy.Replicas, pin policy.Pin, dst []int) (policy.Reason, []int) {
+func pinnedTurn(r *policy.Replicas, slots *policy.Slots, pin policy.Pin, dst []int) (policy.Reason, []int) {
 	k := policy.NewKey(policy.Secret{1}, id)
 	reason := policy.Judge(pin, r, pin.LastSeen+1000, 7_200_000)
-	return reason, policy.Spares(dst, r, k, r.Index(pin.Replica), 2, 0)
+	return reason, slots.Spares(dst, r, k, r.Index(pin.Replica), 2, 0)
 }
 
 // placement is what the policy does for the first turn of a session, which then
@@ -46,11 +46,11 @@ func placement(r *policy.Replicas) int {
 func BenchmarkPinnedTurn(b *testing.B) {
 	for _, n := range []int{4, 64, 1024} {
 		b.Run(fmt.Sprintf("policy=sticky_least_loaded/replicas=%d", n), func(b *testing.B) {
-			r, dst := busy(n), make([]int, 0, policy.MaxSpares)
+			r, slots, dst := busy(n), &policy.Slots{}, make([]int, 0, policy.MaxSpares)
 			pin := policy.Pin{Replica: r.List[n/2].ID}
 			b.ReportAllocs()
 			for b.Loop() {
-				pinnedTurn(r, pin, dst)
+				pinnedTurn(r, slots, pin, dst)
 			}
 		})
 	}
@@ -111,11 +111,11 @@ func BenchmarkNewKey(b *testing.B) {
 
 // TestNoAllocation: garbage on the path of every turn is what stalls a worker.
 func TestNoAllocation(t *testing.T) {
-	r, dst := busy(64), make([]int, 0, policy.MaxSpares)
+	r, slots, dst := busy(64), &policy.Slots{}, make([]int, 0, policy.MaxSpares)
 	pin := policy.Pin{Replica: r.List[32].ID}
 	for name, decide := range map[string]func(){
 		"pinned turn": func() {
-			if reason, spares := pinnedTurn(r, pin, dst); reason != policy.Pinned || len(spares) != 2 {
+			if reason, spares := pinnedTurn(r, slots, pin, dst); reason != policy.Pinned || len(spares) != 2 {
 				t.Fatalf("%v with spares %v", reason, spares)
 			}
 		},

@@ -163,7 +163,7 @@ func (r *Replicas) overdue(now int64) int {
 	first := -1
 	for i := range r.List {
 		c := &r.List[i]
-		if c.state() == Active && c.Health.ripe(now) && (first < 0 || c.Health.Until < r.List[first].Health.Until) {
+		if c.Health.ripe(now) && c.state() == Active && (first < 0 || c.Health.Until < r.List[first].Health.Until) {
 			first = i
 		}
 	}

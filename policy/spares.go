@@ -7,7 +7,7 @@ const MaxSpares = 8
 // the one at position primary cannot be reached: those that may take sessions at
 // now, in the session's rendezvous order. One that still has to show that it is
 // well is no spare. n is 0..MaxSpares; fewer are returned if the pool has fewer.
-// Cost: O(replicas * n), no allocation beyond dst. Pure.
+// Cost: O(replicas * n), no allocation beyond dst; see Slots for large pools. Pure.
 func Spares(dst []int, r *Replicas, key Key, primary, n int, now int64) []int {
 	panicking := r.Panicking(now)
 	n = min(n, MaxSpares)

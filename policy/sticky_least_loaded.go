@@ -36,22 +36,29 @@ func (StickyLeastLoaded) Choose(r *Replicas, q Query) int {
 }
 
 func (r *Replicas) leastLoaded(q *Query, panicking, limitJoining bool) int {
-	var weights uint64
-	if limitJoining {
-		weights = r.placeableWeight(q.Now, panicking)
-	}
+	var weights uint64 // summed for the first that joins
 	best := -1
 	for i := range r.List {
 		c := &r.List[i]
 		if !c.places(q.Now, panicking) {
 			continue
 		}
-		if limitJoining && c.Joining && r.overFairShare(c, weights) {
-			continue
+		if limitJoining && c.Joining {
+			if weights == 0 {
+				weights = r.placeableWeight(q.Now, panicking)
+			}
+			if r.overFairShare(c, weights) {
+				continue
+			}
 		}
-		if best < 0 || before(c, &r.List[best], q) {
-			best = i
+		if best >= 0 {
+			// Most have more: that is told here, without a call for each.
+			b := &r.List[best]
+			if load(c, q.Leaving)*uint64(b.Weight) > load(b, q.Leaving)*uint64(c.Weight) || !before(c, b, q) {
+				continue
+			}
 		}
+		best = i
 	}
 	return best
 }
@@ -75,11 +82,8 @@ func (r *Replicas) overFairShare(c *Replica, weights uint64) bool {
 // before is the total order of placement: load, then least recently chosen, then
 // rendezvous, then id.
 func before(a, b *Replica, q *Query) bool {
-	if lessLoaded(a, b, q.Leaving) {
-		return true
-	}
-	if lessLoaded(b, a, q.Leaving) {
-		return false
+	if la, lb := load(a, q.Leaving)*uint64(b.Weight), load(b, q.Leaving)*uint64(a.Weight); la != lb {
+		return la < lb
 	}
 	if a.LastChosen != b.LastChosen {
 		return a.LastChosen < b.LastChosen

@@ -56,6 +56,8 @@ var rules = []rule{
 	{"build/apis", nil, []string{"./plugin", "github.com/envoyproxy/go-control-plane/envoy", "istio.io/api", "k8s.io/api", "k8s.io/apimachinery",
 		"sigs.k8s.io/gateway-api", "sigs.k8s.io/json", "google.golang.org/protobuf", "github.com/santhosh-tekuri/jsonschema/v6",
 		"golang.org/x/text", "go.yaml.in/yaml/v4"}},
+	// A module of its own: the format of Go's benchmarks, and benchstat.
+	{"build/bench", nil, []string{"golang.org/x/perf/benchfmt"}},
 	// A module of its own: a browser's protocol is large.
 	{"build/browser", nil, []string{"github.com/chromedp/"}},
 	{"examples/other-plugin/go", nil, []string{"./plugin/abi/full", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
