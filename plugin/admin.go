@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
@@ -169,7 +170,7 @@ func addressesOf(pools []*pool) string {
 	for _, p := range pools {
 		for i := range p.store.view.List {
 			c := &p.store.view.List[i]
-			if c.State == policy.Removed || index(known, c.Address) >= 0 {
+			if c.State == policy.Removed || slices.Contains(known, c.Address) {
 				continue
 			}
 			if len(known) == most {

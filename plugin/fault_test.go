@@ -50,7 +50,6 @@ func TestAPanicInAnyCallback(t *testing.T) {
 		"proxy_on_context_create":   {false, 2},
 		"proxy_on_request_headers":  {false, 2},
 		"proxy_on_response_headers": {true, 2},
-		"proxy_on_log":              {true, 2},
 		"proxy_on_delete":           {true, 2},
 		"proxy_on_tick":             {true, 3},
 	} {

@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
@@ -14,81 +16,127 @@ type request struct {
 	// id is the session id, "" if the request has none. Of several values of the
 	// header the first counts; repeated tells that there were others.
 	id       string
+	rank     int // of the header that named it
 	repeated bool
 	secret   string
-	// json says that the body is JSON text, as the headers tell.
-	json   bool
-	scopes []string // values by position in SessionConfig.ScopeHeaders
+	// json says that the body is JSON text, as the headers tell, and encoded that it is
+	// compressed.
+	json, encoded bool
+	scopes        []string // values by position in SessionConfig.ScopeHeaders
+}
+
+// role is what a header is read for. One name may have several.
+type role uint8
+
+const (
+	isPath role = iota
+	isMethod
+	isSecret
+	isContentType
+	isContentEncoding
+	isScope
+	isSession
+)
+
+// namedRole is a header and one of its roles.
+type namedRole struct {
+	name string
+	role role
+	// rank is the scope's position in SessionConfig.ScopeHeaders, or the session
+	// header's in the order in which they count.
+	rank int
 }
 
 // headerNames are the headers that a configuration reads.
 type headerNames struct {
-	// session are the names of session headers, in the order in which they count:
-	// as configured, then spelled with "_" for "-" for clients that cannot send a
-	// dash.
-	session []string
-	scopes  []string
-	secret  string
-	lengths abi.Lengths // of all these names
+	// roles are by the name's length, which most headers do not share with any: those
+	// from 63 on are together, as in lengths.
+	roles   [64][]namedRole
+	lengths abi.Lengths
+	scopes  int // the number of scope headers
 }
 
+// newHeaderNames lists the headers to read. Session headers count in this order: as
+// configured, then spelled with "_" for "-" for clients that cannot send a dash.
 func newHeaderNames(c *Config) headerNames {
-	names := headerNames{session: c.Session.Headers, scopes: c.Session.ScopeHeaders, secret: c.Release.SecretHeader}
+	names := headerNames{scopes: len(c.Session.ScopeHeaders)}
+	names.add(":path", isPath, 0)
+	names.add(":method", isMethod, 0)
+	names.add(c.Release.SecretHeader, isSecret, 0)
+	if c.readsBodies() {
+		names.add("content-type", isContentType, 0)
+		names.add("content-encoding", isContentEncoding, 0)
+	}
+	for i, h := range c.Session.ScopeHeaders {
+		names.add(h, isScope, i)
+	}
+	rank := 0
+	for _, h := range c.Session.Headers {
+		names.add(h, isSession, rank)
+		rank++
+	}
 	for _, h := range c.Session.Headers {
 		if strings.Contains(h, "-") {
-			names.session = append(names.session[:len(names.session):len(names.session)], strings.ReplaceAll(h, "-", "_"))
-		}
-	}
-	asked := []string{names.secret, ":path", ":method"}
-	if c.readsBodies() {
-		asked = append(asked, "content-type", "content-encoding")
-	}
-	for _, list := range [][]string{names.session, names.scopes, asked} {
-		for _, name := range list {
-			names.lengths = names.lengths.With(name)
+			names.add(strings.ReplaceAll(h, "-", "_"), isSession, rank)
+			rank++
 		}
 	}
 	return names
 }
 
+func (n *headerNames) add(name string, r role, rank int) {
+	list := &n.roles[min(len(name), len(n.roles)-1)]
+	if r == isSession && slices.ContainsFunc(*list, func(has namedRole) bool { return has.name == name && has.role == r }) {
+		return // the first of two that are spelled alike counts
+	}
+	*list = append(*list, namedRole{name, r, rank})
+	n.lengths = n.lengths.With(name)
+}
+
 // read fills the request from the gateway's headers.
 func (r *request) read(names *headerNames) {
-	*r = request{scopes: r.scopes[:0]}
+	*r = request{scopes: r.scopes[:0], rank: math.MaxInt}
 	for range names.scopes {
 		r.scopes = append(r.scopes, "") // absent is a scope of its own
 	}
-	rank := len(names.session)
-	encoded := false
 	headers := abi.RequestHeaders()
 	for name, value, ok := headers.Next(names.lengths); ok; name, value, ok = headers.Next(names.lengths) {
-		switch name {
-		case ":path":
-			r.path = value
-		case ":method":
-			r.method = value
-		case "content-type":
-			r.json = isJSON(value)
-		case "content-encoding":
-			encoded = !strings.EqualFold(value, "identity")
-		case names.secret:
-			r.secret = value
-		}
-		if i := index(names.scopes, name); i >= 0 && r.scopes[i] == "" {
-			r.scopes[i] = value
-		}
-		i := index(names.session, name)
-		if i < 0 || i > rank {
-			continue
-		}
-		switch value = trim(value); {
-		case value == "":
-		case i == rank:
-			r.repeated = r.repeated || value != r.id
-		default:
-			r.id, rank, r.repeated = value, i, false
+		roles := names.roles[min(len(name), len(names.roles)-1)]
+		for i := range roles {
+			if known := &roles[i]; known.name == name {
+				r.take(known, value)
+			}
 		}
 	}
-	r.json = r.json && !encoded
+	r.json = r.json && !r.encoded
+}
+
+// take notes the value of a header that is read.
+func (r *request) take(known *namedRole, value string) {
+	switch known.role {
+	case isPath:
+		r.path = value
+	case isMethod:
+		r.method = value
+	case isSecret:
+		r.secret = value
+	case isContentType:
+		r.json = isJSON(value)
+	case isContentEncoding:
+		r.encoded = !strings.EqualFold(value, "identity")
+	case isScope:
+		if r.scopes[known.rank] == "" {
+			r.scopes[known.rank] = value
+		}
+	case isSession:
+		switch value = trim(value); {
+		case value == "" || known.rank > r.rank:
+		case known.rank == r.rank:
+			r.repeated = r.repeated || value != r.id
+		default:
+			r.id, r.rank, r.repeated = value, known.rank, false
+		}
+	}
 }
 
 // isJSON reports whether a content type is that of JSON (RFC 6839, section 3.1).
@@ -107,15 +155,6 @@ func trim(value string) string {
 		return value
 	}
 	return strings.Trim(value, " \t")
-}
-
-func index(names []string, name string) int {
-	for i, n := range names {
-		if n == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // key returns the key of the session that id names in the request's scope, or the

@@ -19,7 +19,7 @@ import (
 // proxy_on_response_body, say, would call the VM for every chunk of a stream.
 var exports = []string{
 	"_initialize", "proxy_abi_version_0_2_1", "proxy_on_configure", "proxy_on_context_create",
-	"proxy_on_delete", "proxy_on_http_call_response", "proxy_on_log", "proxy_on_memory_allocate", "proxy_on_request_body",
+	"proxy_on_delete", "proxy_on_http_call_response", "proxy_on_memory_allocate", "proxy_on_request_body",
 	"proxy_on_request_headers", "proxy_on_request_trailers", "proxy_on_response_headers", "proxy_on_tick",
 	"proxy_on_vm_start",
 }

@@ -20,7 +20,8 @@ func proxyOnTick(contextID uint32)
 func proxyOnDelete(contextID uint32)
 
 // What the host calls. A module without proxy_on_done is done at once, which is
-// what Pinwheel's contexts would answer.
+// what Pinwheel's contexts would answer. A stream's end is its deletion, which
+// follows proxy_on_log without anything between: a callback less for each stream.
 
 //go:wasmexport proxy_abi_version_0_2_1
 func abiVersion() {}
@@ -96,21 +97,15 @@ func onResponseHeaders(contextID, headers, endOfStream uint32) (action uint32) {
 	return uint32(streams.of(contextID).OnHttpResponseHeaders(int(headers), endOfStream != 0))
 }
 
-//go:wasmexport proxy_on_log
-func onLog(contextID uint32) {
-	begin()
-	defer recovered("proxy_on_log", contextID)
-	inject("proxy_on_log")
-	streams.of(contextID).OnHttpStreamDone()
-}
-
 //go:wasmexport proxy_on_delete
 func onDelete(contextID uint32) {
 	begin()
 	defer recovered("proxy_on_delete", contextID)
 	inject("proxy_on_delete")
-	if !streams.remove(contextID) {
-		delete(plugins, contextID)
-		proxyOnDelete(contextID)
+	if stream := streams.remove(contextID); stream != nil {
+		stream.OnHttpStreamDone()
+		return
 	}
+	delete(plugins, contextID)
+	proxyOnDelete(contextID)
 }

@@ -40,21 +40,21 @@ func (l Lengths) has(n uint32) bool { return l>>min(n, 63)&1 != 0 }
 // ends. Most headers of a request are passed over by their length alone. ok is
 // false when there are no more.
 func (h *Headers) Next(of Lengths) (name, value string, ok bool) {
-	for h.left > 0 {
-		h.left--
-		n := binary.LittleEndian.Uint32(h.data[h.sizes:])
-		v := binary.LittleEndian.Uint32(h.data[h.sizes+4:])
-		begin := h.at
-		h.sizes += 8
-		h.at += int(n) + int(v) + 2
-		if h.at > len(h.data) {
-			h.left = 0
+	data, sizes, at := h.data, h.sizes, h.at // in memory, each step would be a store
+	for left := h.left; left > 0; {
+		left--
+		n := binary.LittleEndian.Uint32(data[sizes:])
+		begin, split := at, at+int(n)
+		sizes, at = sizes+8, split+int(binary.LittleEndian.Uint32(data[sizes+4:]))+2
+		if at > len(data) {
 			break
 		}
 		if of.has(n) {
-			return view(h.data[begin : begin+int(n)]), view(h.data[begin+int(n)+1 : h.at-1]), true
+			h.left, h.sizes, h.at = left, sizes, at
+			return view(data[begin:split]), view(data[split+1 : at-1]), true
 		}
 	}
+	h.left = 0
 	return "", "", false
 }
 

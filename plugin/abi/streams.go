@@ -80,13 +80,14 @@ func (s *streamTable) of(contextID uint32) types.HttpContext {
 	return context
 }
 
-// remove forgets a stream and reports whether there was one.
-func (s *streamTable) remove(contextID uint32) bool {
+// remove forgets a stream and returns its context, nil if there was none.
+func (s *streamTable) remove(contextID uint32) types.HttpContext {
 	if slot := &s.slots[contextID%uint32(len(s.slots))]; slot.id == contextID && slot.context != nil {
+		context := slot.context
 		slot.context = nil
-		return true
+		return context
 	}
-	_, ok := s.overflow[contextID]
+	context := s.overflow[contextID]
 	delete(s.overflow, contextID)
-	return ok
+	return context
 }

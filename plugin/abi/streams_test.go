@@ -33,8 +33,8 @@ func TestStreamTable(t *testing.T) {
 			if rng.IntN(4) == 0 {
 				i = rng.IntN(len(ids))
 			}
-			if !s.remove(ids[i]) {
-				t.Fatalf("stream %d is not there", ids[i])
+			if removed, _ := s.remove(ids[i]).(*testStream); removed == nil || removed.id != ids[i] {
+				t.Fatalf("stream %d: removed %v", ids[i], removed)
 			}
 			delete(model, ids[i])
 			ids = append(ids[:i], ids[i+1:]...)
@@ -48,7 +48,7 @@ func TestStreamTable(t *testing.T) {
 	for id := range model {
 		s.remove(id)
 	}
-	if len(s.overflow) > 0 || s.remove(2) {
+	if len(s.overflow) > 0 || s.remove(2) != nil {
 		t.Errorf("%d streams are left", len(s.overflow))
 	}
 }

@@ -135,9 +135,6 @@ func onResponseHeaders(_, _, _ uint32) uint32 { return 0 }
 //go:wasmexport proxy_on_http_call_response
 func onHTTPCallResponse(_, _, _, _, _ uint32) {}
 
-//go:wasmexport proxy_on_log
-func onLog(_ uint32) {}
-
 //go:wasmexport proxy_on_delete
 func onDelete(_ uint32) {}
 
