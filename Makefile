@@ -90,7 +90,7 @@ validate-engine: ## the simulated engine against a real vLLM on CPUs, to the tok
 
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
-	$(TEST) -tags peer -timeout 10m -count=1 ./examples/vllm-router/...
+	$(TEST) -tags peer -timeout 20m -count=1 ./examples/vllm-router/...
 
 rust: $(QUOTA) ## the example plugin in Rust (cargo with the target wasm32-wasip1)
 	$(TEST) -tags rust -count=1 ./$(OTHER)/rust
@@ -103,10 +103,10 @@ coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envo
 dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and Prometheus: two minutes (prometheus, chromium)
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
-	cd examples/grafana && $(TEST) -timeout 10m -count=1 ./...
+	cd examples/grafana && $(TEST) -timeout 20m -count=1 ./...
 
 browser: wasm build ## the live page and the replay's report in headless Chromium; UPDATE=-update makes their pictures in docs anew
-	cd build/browser && $(TEST) -count=1 -timeout 15m . $(UPDATE)
+	cd build/browser && $(TEST) -count=1 -timeout 30m . $(UPDATE)
 
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)
 	$(TEST) -tags systemd -count=1 ./examples/embedded
@@ -144,12 +144,12 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 # do, a thousand times, and of replays three play several at once.
 RACE_PACKAGES := ./hostsim/cmd/hostsim ./hostsim/gateway ./hostsim/hosttest ./hostsim/livepage
 race: wasm ## the tests that run goroutines, under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(TEST) -race -timeout 15m -skip '^Test(Published|Trace|Fit|Wasm|Replay[^IJ])' $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(TEST) -race -timeout 30m -skip '^Test(Published|Trace|Fit|Wasm|Replay[^IJ])' $(RACE_PACKAGES)
 	tests=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' hostsim/replica/server_test.go hostsim/replica/choices_test.go | paste -sd '|'); \
-	CGO_ENABLED=1 $(TEST) -race -timeout 15m -run "^($$tests)$$" ./hostsim/replica
+	CGO_ENABLED=1 $(TEST) -race -timeout 30m -run "^($$tests)$$" ./hostsim/replica
 	tests=$$(awk '/^func Test/ {name = $$2; sub(/\(.*/, "", name)} /^}/ {name = ""} \
 		name && /go func|\.Go\(|RunTicks\(|\.Explore\(/ {print name; name = ""}' hostsim/*_test.go | paste -sd '|'); \
-	CGO_ENABLED=1 $(TEST) -race -timeout 15m -run "^($$tests)$$" -skip '^TestExplorePruned' ./hostsim
+	CGO_ENABLED=1 $(TEST) -race -timeout 30m -run "^($$tests)$$" -skip '^TestExplorePruned' ./hostsim
 
 # What .ci/run leaves out for its length: CONTRIBUTING.md says when it is due.
 # The fetchers' modules are vetted here alone, a minute of a core for two files.

@@ -28,7 +28,7 @@ const (
 	demoDecode         = 10 * time.Millisecond  // a generated token
 	demoSpeed          = 500
 	demoMaxThink       = time.Minute // longer pauses are cut to this
-	// Ten seconds are usual. A slow or busy machine takes longer and shows its progress; what this ends is stuck.
+	// A slow or busy machine takes longer than the seconds that are usual, and shows its progress; what this ends is stuck.
 	demoArmTimeout = 5 * time.Minute
 )
 
