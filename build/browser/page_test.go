@@ -120,7 +120,7 @@ func do(t *testing.T, tab *Tab, steps ...chromedp.Action[chromedp.Void]) {
 // wait is until an expression of the page's is true.
 func wait(t *testing.T, tab *Tab, expression string) {
 	t.Helper()
-	if _, err := chromedp.Run(tab.Context, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(time.Minute))); err != nil {
+	if _, err := chromedp.Run(tab.Context, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(5*time.Minute))); err != nil {
 		text, _ := chromedp.Run(tab.Context, chromedp.Evaluate[string](`document.body.innerText`))
 		t.Fatalf("%s: %v\nthe page says %v and shows\n%s", expression, err, tab.Said(), text)
 	}

@@ -59,7 +59,7 @@ func reportPages(t *testing.T) string {
 	if out, err := hostsim.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run", "^TestHTML$", "./hostsim/replay/report", "-args", "-pages", folder)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-run", "^TestHTML$", "./hostsim/replay/report", "-args", "-pages", folder)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -34,7 +34,7 @@ func TestShippedModule(t *testing.T) {
 func TestModuleWithoutTheBridgeIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	wasm := filepath.Join(dir, "m.wasm")
-	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", wasm, "./testdata/unbound")
+	build := exec.Command("go", "build", "-trimpath=false", "-buildmode=c-shared", "-o", wasm, "./testdata/unbound")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

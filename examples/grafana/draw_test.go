@@ -46,7 +46,7 @@ func draw(t *testing.T, prom *database, begin time.Time) {
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(drawing(t, prom, begin))); err != nil {
 		t.Fatal(err)
 	}
-	drawn, err := chromedp.Run(ctx, chromedp.Poll[[]drawnPanel](`window.drawn`, chromedp.WithPollingTimeout(time.Minute)))
+	drawn, err := chromedp.Run(ctx, chromedp.Poll[[]drawnPanel](`window.drawn`, chromedp.WithPollingTimeout(5*time.Minute)))
 	if err != nil {
 		t.Fatal(err)
 	}

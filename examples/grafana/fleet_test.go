@@ -224,7 +224,7 @@ func freePort(t *testing.T) int {
 // eventually polls f until it returns nil.
 func eventually(t *testing.T, what string, f func() error) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		err := f()
 		if err == nil {

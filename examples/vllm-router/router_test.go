@@ -25,7 +25,7 @@ func newRouter(t *testing.T, url string, connections int) router {
 	for range connections {
 		transport := &http.Transport{MaxConnsPerHost: 1}
 		t.Cleanup(transport.CloseIdleConnections)
-		r.clients = append(r.clients, &http.Client{Transport: transport, Timeout: 20 * time.Second})
+		r.clients = append(r.clients, &http.Client{Transport: transport, Timeout: 2 * time.Minute})
 	}
 	return r
 }
@@ -87,7 +87,7 @@ func (r *router) finish(id string) error {
 // eventually polls until the condition holds, or ends the test with what it says is missing.
 func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		m := missing()
 		if m == "" {

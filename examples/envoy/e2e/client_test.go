@@ -38,7 +38,7 @@ func newClient(addr string) *client {
 	return &client{
 		base: "http://" + addr,
 		http: &http.Client{
-			Timeout:   time.Minute,
+			Timeout:   5 * time.Minute, // of the body too: a stream lives through updates, each of which compiles the wasm
 			Transport: &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true},
 		},
 	}

@@ -13,6 +13,7 @@ import (
 
 // The commands of docs/operations.md run as printed, but for ports and paths, on a gateway with its listener in a file.
 func TestOperationsPage(t *testing.T) {
+	t.Parallel()
 	root, err := envoytest.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +97,7 @@ func TestOperationsPageKnowsTheLog(t *testing.T) {
 
 // A changed secret counts at once, but for connections of before: those are under the old configuration while it drains.
 func TestSecretRotation(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		g.update(t, withAdmin)
 		defer g.update(t, func(map[string]any) {})

@@ -41,6 +41,7 @@ func otherBuild(t *testing.T) (shipped, other string) {
 // An update brings another build of the plugin, and the next one takes it back, while sessions are at work: turns, pins,
 // a drain that was ordered and a running stream outlive both.
 func TestPluginUpdateAndRollback(t *testing.T) {
+	t.Parallel()
 	each(t, updatable, func(t *testing.T, g *gateway) {
 		shipped, other := otherBuild(t)
 		g.update(t, withAdmin)
@@ -94,6 +95,7 @@ func (g *gateway) created(t *testing.T) uint64 {
 
 // A running stream ends with the old listener's drain time: what an update cuts.
 func TestDrainTimeCutsStreams(t *testing.T) {
+	t.Parallel()
 	eachRestartable(t, func(t *testing.T, e *restartable) {
 		resources := filepath.Join(e.dir, "lds.yaml")
 		rest, listener, err := e.text.SplitListeners(resources)
@@ -130,6 +132,7 @@ func TestDrainTimeCutsStreams(t *testing.T) {
 // Pins, drains and running requests live in the process. A new one, with as many workers or others, places all sessions anew,
 // evenly; so does one that takes over from its predecessor by Envoy's hot restart, which hands over sockets and statistics only.
 func TestRestartForgetsPins(t *testing.T) {
+	t.Parallel()
 	eachRestartable(t, func(t *testing.T, e *restartable) {
 		var err error
 		if e.text, err = e.text.Plugin(withAdmin); err != nil {
@@ -161,6 +164,7 @@ func TestRestartForgetsPins(t *testing.T) {
 
 // A configuration that the plugin refuses ends an Envoy that has the listener in its own file, and the log says why.
 func TestBadConfigurationAtStart(t *testing.T) {
+	t.Parallel()
 	eachRestartable(t, func(t *testing.T, e *restartable) {
 		var err error
 		if e.text, err = e.text.Plugin(func(c map[string]any) { c["polcy"] = "random" }); err != nil {

@@ -28,7 +28,8 @@ const (
 	demoDecode         = 10 * time.Millisecond  // a generated token
 	demoSpeed          = 500
 	demoMaxThink       = time.Minute // longer pauses are cut to this
-	demoArmTimeout     = 25 * time.Second
+	// A slow or busy machine takes longer than the seconds that are usual, and shows its progress; what this ends is stuck.
+	demoArmTimeout = 5 * time.Minute
 )
 
 type demoFlags struct {
