@@ -13,10 +13,10 @@ import (
 // the configured part, and the query.
 func (f *filter) isAdmin(path string) (action, query string, ok bool) {
 	prefix := f.config.Admin.Path
-	rest, ok := strings.CutPrefix(path, prefix)
-	if !ok || prefix == "" {
+	if !begins(path, prefix) {
 		return "", "", false
 	}
+	rest := path[len(prefix):]
 	action, query, _ = strings.Cut(rest, "?")
 	return action, query, action == "" || action[0] == '/'
 }
@@ -86,11 +86,9 @@ func (f *filter) execute(method, action, query string) (status uint32, text stri
 // requestHeader returns the value of a header, "" if there is none. It is another
 // look at all headers, for what few requests are asked.
 func requestHeader(name string) (value string) {
-	headers, lengths := abi.RequestHeaders(), abi.Lengths(0).With(name)
-	for n, v, ok := headers.Next(lengths); ok; n, v, ok = headers.Next(lengths) {
-		if n == name {
-			value = v
-		}
+	headers, names := abi.RequestHeaders(), abi.NamesOf(name)
+	for _, v, ok := headers.Next(names); ok; _, v, ok = headers.Next(names) {
+		value = v
 	}
 	return value
 }

@@ -127,13 +127,13 @@ func (f *filter) OnHTTPCallResponse(call uint32, _, size int) {
 	}
 }
 
-var statusHeader = abi.Lengths(0).With(":status")
+var statusHeader = abi.NamesOf(":status")
 
 func readAnswer(size int) (answer []byte, err error) {
 	headers := abi.HTTPCallHeaders()
-	name, status, _ := headers.Next(statusHeader) // pseudo headers come first
+	_, status, _ := headers.Next(statusHeader)
 	switch {
-	case name != ":status" || status != "200":
+	case status != "200":
 		return nil, errStatus
 	case size == 0 || size > maxAnswer:
 		return nil, errAnswerSize

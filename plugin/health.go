@@ -29,29 +29,32 @@ const (
 	answersSample = 16
 )
 
-var answerHeaders = abi.Lengths(0).With(":status").With("x-envoy-attempt-count")
+var answerHeaders = abi.NamesOf(":status", "x-envoy-attempt-count")
 
 // readAnswer reads the response's headers in one host call, where properties would
 // be a call each. The gateway tells of retries if it is configured to (Envoy:
 // include_attempt_count_in_response).
-func (t *turn) readAnswer() (a answer) {
+//
+// read is false where there is nothing to learn: of a replica that is well, an answer
+// that is not in the sample.
+func (t *turn) readAnswer() (a answer, read bool) {
 	p := t.pool
 	if t.decision.Replica == 0 || p.store.health.Failures == 0 {
-		return a
+		return a, true
 	}
 	p.answers++
 	if p.answers > answersRead && p.answers%answersSample != 0 && p.store.isWell(t.decision.Replica) {
-		return a
+		return a, false
 	}
 	headers := abi.ResponseHeaders()
 	for {
-		name, value, ok := headers.Next(answerHeaders)
+		number, value, ok := headers.Next(answerHeaders)
 		switch {
 		case !ok:
-			return a
-		case name == ":status":
+			return a, true
+		case number == 0:
 			a.failed = t.filter.config.Health.Statuses.has(value)
-		case name == "x-envoy-attempt-count":
+		default:
 			a.retried = value != "1"
 		}
 	}
@@ -121,7 +124,7 @@ func (t *turn) failed(id uint32, now int64) {
 // isWell reports whether no failure of the replica is on record, as last read.
 func (s *store) isWell(id uint32) bool {
 	i := s.view.Index(id)
-	return i < 0 || s.view.List[i].Health == policy.Health{}
+	return i < 0 || s.view.List[i].Health.Well()
 }
 
 // member returns the id of the pool's member with that address, or 0.

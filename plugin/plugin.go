@@ -52,7 +52,7 @@ type filter struct {
 	vm     *vm
 	id     uint32 // of the context
 	config *Config
-	names  headerNames
+	names  *headerNames
 	secret policy.Secret
 	pools  []*pool
 	// discovery is nil where the replicas are configured.

@@ -10,10 +10,10 @@ import (
 // isRelease reports whether the path is the release path, and returns its query.
 func (f *filter) isRelease(path string) (query string, ok bool) {
 	c := &f.config.Release
-	rest, ok := strings.CutPrefix(path, c.Path)
-	if !ok || c.Path == "" {
+	if !begins(path, c.Path) {
 		return "", false
 	}
+	rest := path[len(c.Path):]
 	query, asks := strings.CutPrefix(rest, "?")
 	return query, asks || rest == ""
 }

@@ -38,9 +38,8 @@ const (
 	isSession
 )
 
-// namedRole is a header and one of its roles.
-type namedRole struct {
-	name string
+// roleOf is a role of a header that is read.
+type roleOf struct {
 	role role
 	// rank is the scope's position in SessionConfig.ScopeHeaders, or the session
 	// header's in the order in which they count.
@@ -49,48 +48,44 @@ type namedRole struct {
 
 // headerNames are the headers that a configuration reads.
 type headerNames struct {
-	// roles are by the name's length, which most headers do not share with any: those
-	// from 63 on are together, as in lengths.
-	roles   [64][]namedRole
-	lengths abi.Lengths
-	scopes  int // the number of scope headers
+	names  abi.Names
+	roles  [][]roleOf // by the name's number
+	scopes int        // the number of scope headers
 }
 
 // newHeaderNames lists the headers to read. Session headers count in this order: as
 // configured, then spelled with "_" for "-" for clients that cannot send a dash.
-func newHeaderNames(c *Config) headerNames {
-	names := headerNames{scopes: len(c.Session.ScopeHeaders)}
-	names.add(":path", isPath, 0)
-	names.add(":method", isMethod, 0)
-	names.add(c.Release.SecretHeader, isSecret, 0)
+func newHeaderNames(c *Config) *headerNames {
+	n := &headerNames{scopes: len(c.Session.ScopeHeaders)}
+	n.add(":path", isPath, 0)
+	n.add(":method", isMethod, 0)
+	n.add(c.Release.SecretHeader, isSecret, 0)
 	if c.readsBodies() {
-		names.add("content-type", isContentType, 0)
-		names.add("content-encoding", isContentEncoding, 0)
+		n.add("content-type", isContentType, 0)
+		n.add("content-encoding", isContentEncoding, 0)
 	}
 	for i, h := range c.Session.ScopeHeaders {
-		names.add(h, isScope, i)
+		n.add(h, isScope, i)
 	}
-	rank := 0
-	for _, h := range c.Session.Headers {
-		names.add(h, isSession, rank)
-		rank++
+	for i, h := range c.Session.Headers {
+		n.add(h, isSession, i)
 	}
-	for _, h := range c.Session.Headers {
-		if strings.Contains(h, "-") {
-			names.add(strings.ReplaceAll(h, "-", "_"), isSession, rank)
-			rank++
-		}
+	for i, h := range c.Session.Headers {
+		n.add(strings.ReplaceAll(h, "-", "_"), isSession, len(c.Session.Headers)+i)
 	}
-	return names
+	return n
 }
 
+// add gives a header a role, and a rank if it has none in that role.
 func (n *headerNames) add(name string, r role, rank int) {
-	list := &n.roles[min(len(name), len(n.roles)-1)]
-	if r == isSession && slices.ContainsFunc(*list, func(has namedRole) bool { return has.name == name && has.role == r }) {
-		return // the first of two that are spelled alike counts
+	number := n.names.Add(name)
+	if number == len(n.roles) {
+		n.roles = append(n.roles, nil)
 	}
-	*list = append(*list, namedRole{name, r, rank})
-	n.lengths = n.lengths.With(name)
+	roles := &n.roles[number]
+	if !slices.ContainsFunc(*roles, func(has roleOf) bool { return has.role == r }) {
+		*roles = append(*roles, roleOf{r, rank})
+	}
 }
 
 // read fills the request from the gateway's headers.
@@ -100,20 +95,17 @@ func (r *request) read(names *headerNames) {
 		r.scopes = append(r.scopes, "") // absent is a scope of its own
 	}
 	headers := abi.RequestHeaders()
-	for name, value, ok := headers.Next(names.lengths); ok; name, value, ok = headers.Next(names.lengths) {
-		roles := names.roles[min(len(name), len(names.roles)-1)]
-		for i := range roles {
-			if known := &roles[i]; known.name == name {
-				r.take(known, value)
-			}
+	for number, value, ok := headers.Next(&names.names); ok; number, value, ok = headers.Next(&names.names) {
+		for _, as := range names.roles[number] {
+			r.take(as, value)
 		}
 	}
 	r.json = r.json && !r.encoded
 }
 
-// take notes the value of a header that is read.
-func (r *request) take(known *namedRole, value string) {
-	switch known.role {
+// take notes the value of a header in a role.
+func (r *request) take(as roleOf, value string) {
+	switch as.role {
 	case isPath:
 		r.path = value
 	case isMethod:
@@ -125,18 +117,25 @@ func (r *request) take(known *namedRole, value string) {
 	case isContentEncoding:
 		r.encoded = !strings.EqualFold(value, "identity")
 	case isScope:
-		if r.scopes[known.rank] == "" {
-			r.scopes[known.rank] = value
+		if r.scopes[as.rank] == "" {
+			r.scopes[as.rank] = value
 		}
 	case isSession:
 		switch value = trim(value); {
-		case value == "" || known.rank > r.rank:
-		case known.rank == r.rank:
+		case value == "" || as.rank > r.rank:
+		case as.rank == r.rank:
 			r.repeated = r.repeated || value != r.id
 		default:
-			r.id, r.rank, r.repeated = value, known.rank, false
+			r.id, r.rank, r.repeated = value, as.rank, false
 		}
 	}
+}
+
+// begins reports whether the path begins with the prefix, which is not empty. Every
+// turn asks, and hardly any path agrees with it even in one byte.
+func begins(path, prefix string) bool {
+	n := len(prefix)
+	return n > 0 && len(path) >= n && path[n-1] == prefix[n-1] && path[:n] == prefix
 }
 
 // isJSON reports whether a content type is that of JSON (RFC 6839, section 3.1).
@@ -180,6 +179,9 @@ func (f *filter) keyBehind(id string) (key policy.Key, refused policy.Reason, ok
 		return key, policy.Keyless, false
 	case len(id) > f.config.Session.MaxIDBytes:
 		return key, policy.Oversized, false
+	}
+	if len(f.keyed) == 0 { // nothing goes before it
+		return policy.NewKey(f.secret, []byte(id)), 0, true
 	}
 	f.keyed = append(f.keyed, id...)
 	return policy.NewKey(f.secret, f.keyed), 0, true

@@ -45,11 +45,14 @@ type store struct {
 	// reads it anew.
 	view record
 
-	key, buf  []byte // scratch
-	stats     storeStats
-	sweeping  uint32 // the shard that was swept last
-	noRoom    int64  // when a sweep for room last found none, ms
-	suspicion suspicion
+	key, buf []byte // scratch
+	// shardName is the last shard's key; all begin with the same shardPrefix bytes.
+	shardName   []byte
+	shardPrefix int
+	stats       storeStats
+	sweeping    uint32 // the shard that was swept last
+	noRoom      int64  // when a sweep for room last found none, ms
+	suspicion   suspicion
 }
 
 // storeStats counts what the store did since the numbers were last reported.

@@ -20,10 +20,14 @@ func shardsFor(sessions uint64) uint32 {
 
 func (s *store) shardOf(h policy.Hash) uint32 { return uint32(h.Lo) & (s.view.shards - 1) }
 
-// shardKey returns the key of a shard, valid until the next key is made.
+// shardKey returns the key of a shard, valid until that of the next is made.
 func (s *store) shardKey(i uint32) string {
-	s.key = appendShard(append(append(s.key[:0], s.prefix...), "s/"...), i)
-	return unsafe.String(unsafe.SliceData(s.key), len(s.key))
+	if len(s.shardName) == 0 {
+		s.shardName = append(append(s.shardName, s.prefix...), "s/"...)
+		s.shardPrefix = len(s.shardName)
+	}
+	s.shardName = appendShard(s.shardName[:s.shardPrefix], i)
+	return unsafe.String(unsafe.SliceData(s.shardName), len(s.shardName))
 }
 
 // appendShard appends a shard's number to a key.

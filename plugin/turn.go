@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -35,7 +36,7 @@ func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 	f := t.filter
 	f.served = true
 	r := &f.request
-	r.read(&f.names)
+	r.read(f.names)
 	if a, ok := f.answer(r); ok {
 		if end || !t.holdReply(r, a) {
 			a.send()
@@ -89,7 +90,9 @@ func (t *turn) route(p *pool, key policy.Key, keyed bool, d policy.Decision, now
 	t.pool, t.key, t.decision = p, key, d
 	f.send(p, d, key, now)
 	t.begin(keyed && p.chooser.Pins(), now)
-	f.logDecision(p, key, d)
+	if f.config.DecisionLog.Enabled {
+		f.logDecision(p, key, d)
+	}
 }
 
 // connectionID returns the id of the request's connection, 0 if the gateway does
@@ -127,7 +130,7 @@ func (f *filter) send(p *pool, d policy.Decision, key policy.Key, now int64) {
 	if f.config.Target.Base64 {
 		value = base64.StdEncoding.EncodeToString(target)
 	}
-	if err := proxywasm.ReplaceHttpRequestHeader(f.config.Target.Header, value); err != nil {
+	if err := abi.ReplaceRequestHeader(f.config.Target.Header, value); err != nil {
 		p.store.fault(faultHeader)
 	}
 }
@@ -155,8 +158,8 @@ func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
 	if p == nil {
 		return types.ActionContinue
 	}
-	a := t.readAnswer()
-	if a.plain() {
+	a, read := t.readAnswer()
+	if read && a.plain() {
 		t.succeeded()
 	}
 	if a.plain() && p.looked && !debug {
@@ -228,7 +231,9 @@ func (t *turn) explain(header, value string) {
 // not it was ever routed.
 func (t *turn) OnHttpStreamDone() {
 	f := t.filter
-	f.recycle(f.unwait(t))
+	if t.pause != nil {
+		f.recycle(f.unwait(t))
+	}
 	if t.decision.Replica != 0 {
 		t.pool.inflight.end(t.decision.Replica)
 	}

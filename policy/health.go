@@ -45,6 +45,11 @@ type Health struct {
 	Since, Until int64
 }
 
+// Well reports that no failure is on record: the zero value.
+func (h *Health) Well() bool {
+	return h.Failures == 0 && h.Cooldown == 0 && h.Since == 0 && h.Until == 0 && !h.Probing
+}
+
 // Cooling reports whether the replica is left alone.
 func (h *Health) Cooling() bool { return h.Cooldown > 0 }
 

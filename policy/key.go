@@ -30,7 +30,8 @@ type Secret [16]byte
 func NewKey(secret Secret, id []byte) Key {
 	k0 := binary.LittleEndian.Uint64(secret[:8])
 	k1 := binary.LittleEndian.Uint64(secret[8:])
-	return Key{Hash: sipHash(k0, k1, id), Rank: sipHash(0, 0, id).Lo}
+	hash, rank := sipHashes(k0, k1, id)
+	return Key{Hash: hash, Rank: rank.Lo}
 }
 
 // AppendScope appends one scope value (a tenant, say) to the bytes that a key is
@@ -41,7 +42,10 @@ func AppendScope(dst []byte, value string) []byte {
 }
 
 // RankAddress returns the rendezvous identity of a replica's address.
-func RankAddress(address string) uint64 { return sipHash(0, 0, []byte(address)).Lo }
+func RankAddress(address string) uint64 {
+	_, rank := sipHashes(0, 0, []byte(address))
+	return rank.Lo
+}
 
 // score is the rendezvous weight of a replica for a session: the replica with
 // the highest score comes first (Thaler and Ravishankar, 1998).
@@ -49,39 +53,52 @@ func score(session, replica uint64) uint64 {
 	return mix(session ^ bits.RotateLeft64(replica, 32))
 }
 
-// sipHash is SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012). It is
-// written out over local variables: on the way of every turn, calls and memory
-// would cost more than the arithmetic.
-func sipHash(k0, k1 uint64, msg []byte) Hash {
-	v0 := k0 ^ 0x736f6d6570736575
-	v1 := k1 ^ 0x646f72616e646f6d ^ 0xee
-	v2 := k0 ^ 0x6c7967656e657261
-	v3 := k1 ^ 0x7465646279746573
+// sipHashes are SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012), keyed
+// by k0 and k1, and by zero, in one pass. They are written out over local variables,
+// without a loop but for the message: on the way of every turn, calls, memory and
+// loops would cost more than the arithmetic.
+func sipHashes(k0, k1 uint64, msg []byte) (keyed, plain Hash) {
+	const (
+		init0 = 0x736f6d6570736575
+		init1 = 0x646f72616e646f6d ^ 0xee
+		init2 = 0x6c7967656e657261
+		init3 = 0x7465646279746573
+	)
+	v0, v1, v2, v3 := k0^init0, k1^init1, k0^init2, k1^init3
+	w0, w1, w2, w3 := uint64(init0), uint64(init1), uint64(init2), uint64(init3)
 	last := uint64(len(msg)) << 56
 	for ; len(msg) >= 8; msg = msg[8:] {
 		m := binary.LittleEndian.Uint64(msg)
-		v3 ^= m
-		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-		v0 ^= m
+		v0, v1, v2, v3 = sipWord(v0, v1, v2, v3, m)
+		w0, w1, w2, w3 = sipWord(w0, w1, w2, w3, m)
 	}
 	for i, b := range msg {
 		last |= uint64(b) << (8 * i)
 	}
-	v3 ^= last
+	return sipEnd(sipWord(v0, v1, v2, v3, last)), sipEnd(sipWord(w0, w1, w2, w3, last))
+}
+
+// sipWord takes one word of the message in.
+func sipWord(v0, v1, v2, v3, m uint64) (uint64, uint64, uint64, uint64) {
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3^m)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	return v0 ^ m, v1, v2, v3
+}
+
+func sipEnd(v0, v1, v2, v3 uint64) (h Hash) {
+	v0, v1, v2, v3 = sipRounds(v0, v1, v2^0xee, v3)
+	h.Hi = v0 ^ v1 ^ v2 ^ v3
+	v0, v1, v2, v3 = sipRounds(v0, v1^0xdd, v2, v3)
+	h.Lo = v0 ^ v1 ^ v2 ^ v3
+	return h
+}
+
+// sipRounds are four.
+func sipRounds(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {
 	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
 	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0 ^= last
-	v2 ^= 0xee
-	for range 4 {
-		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	}
-	first := v0 ^ v1 ^ v2 ^ v3
-	v1 ^= 0xdd
-	for range 4 {
-		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	}
-	return Hash{Hi: first, Lo: v0 ^ v1 ^ v2 ^ v3}
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	return sipRound(v0, v1, v2, v3)
 }
 
 func sipRound(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {

@@ -29,8 +29,10 @@ func Spares(dst []int, r *Replicas, key Key, primary, n int, now int64) []int {
 		if len(dst)-start < n {
 			dst = append(dst, 0)
 		}
-		copy(dst[start+at+1:], dst[start+at:])
-		copy(scores[at+1:n], scores[at:n])
+		// One by one: there is next to nothing to move.
+		for to := len(dst) - start - 1; to > at; to-- {
+			dst[start+to], scores[to] = dst[start+to-1], scores[to-1]
+		}
 		dst[start+at], scores[at] = i, s
 	}
 	return dst

@@ -55,6 +55,7 @@ func onContextCreate(contextID, rootID uint32) {
 	} else {
 		streams.create(contextID, rootID)
 	}
+	finished = true
 }
 
 //go:wasmexport proxy_on_tick
@@ -70,7 +71,8 @@ func onRequestHeaders(contextID, headers, endOfStream uint32) (action uint32) {
 	begin()
 	defer recovered("proxy_on_request_headers", contextID)
 	inject("proxy_on_request_headers")
-	return uint32(streams.of(contextID).OnHttpRequestHeaders(int(headers), endOfStream != 0))
+	action, finished = uint32(streams.of(contextID).OnHttpRequestHeaders(int(headers), endOfStream != 0)), true
+	return action
 }
 
 //go:wasmexport proxy_on_request_body
@@ -78,7 +80,8 @@ func onRequestBody(contextID, size, endOfStream uint32) (action uint32) {
 	begin()
 	defer recovered("proxy_on_request_body", contextID)
 	inject("proxy_on_request_body")
-	return uint32(streams.of(contextID).OnHttpRequestBody(int(size), endOfStream != 0))
+	action, finished = uint32(streams.of(contextID).OnHttpRequestBody(int(size), endOfStream != 0)), true
+	return action
 }
 
 //go:wasmexport proxy_on_request_trailers
@@ -86,7 +89,8 @@ func onRequestTrailers(contextID, trailers uint32) (action uint32) {
 	begin()
 	defer recovered("proxy_on_request_trailers", contextID)
 	inject("proxy_on_request_trailers")
-	return uint32(streams.of(contextID).OnHttpRequestTrailers(int(trailers)))
+	action, finished = uint32(streams.of(contextID).OnHttpRequestTrailers(int(trailers))), true
+	return action
 }
 
 //go:wasmexport proxy_on_response_headers
@@ -94,7 +98,8 @@ func onResponseHeaders(contextID, headers, endOfStream uint32) (action uint32) {
 	begin()
 	defer recovered("proxy_on_response_headers", contextID)
 	inject("proxy_on_response_headers")
-	return uint32(streams.of(contextID).OnHttpResponseHeaders(int(headers), endOfStream != 0))
+	action, finished = uint32(streams.of(contextID).OnHttpResponseHeaders(int(headers), endOfStream != 0)), true
+	return action
 }
 
 //go:wasmexport proxy_on_delete
@@ -104,8 +109,9 @@ func onDelete(contextID uint32) {
 	inject("proxy_on_delete")
 	if stream := streams.remove(contextID); stream != nil {
 		stream.OnHttpStreamDone()
+		finished = true
 		return
 	}
-	delete(plugins, contextID)
+	removePlugin(contextID)
 	proxyOnDelete(contextID)
 }

@@ -22,9 +22,16 @@ var (
 // Faults returns how many callbacks have panicked in this VM.
 func Faults() uint64 { return faults }
 
+// finished is set by a callback that comes to its end. To ask recover costs more.
+var finished bool
+
 // recovered is deferred by every exported callback.
 func recovered(callback string, contextID uint32) {
 	depth--
+	if finished {
+		finished = false
+		return
+	}
 	cause := recover()
 	if cause == nil {
 		return

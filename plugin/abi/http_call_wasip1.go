@@ -35,7 +35,7 @@ func HTTPCallBody(size int) []byte {
 	if hostcall.GetBuffer(httpCallResponseBody, 0, uint32(size), unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
 		return nil
 	}
-	return unsafe.Slice(hostcall.Address(at), n)
+	return hostcall.Bytes(at, n)
 }
 
 //go:wasmexport proxy_on_http_call_response
@@ -43,7 +43,7 @@ func onHTTPCallResponse(contextID, call, headers, bodySize, trailers uint32) {
 	begin()
 	defer recovered("proxy_on_http_call_response", contextID)
 	inject("proxy_on_http_call_response")
-	if p, ok := plugins[contextID].(HTTPCaller); ok {
+	if p, ok := pluginOf(contextID).(HTTPCaller); ok {
 		p.OnHTTPCallResponse(call, int(headers), int(bodySize))
 	}
 }

@@ -16,7 +16,7 @@ func RequestBody(start, size int) []byte {
 	if hostcall.GetBuffer(requestBody, uint32(start), uint32(size), unsafe.Pointer(&at), unsafe.Pointer(&n)) != 0 || n == 0 {
 		return nil
 	}
-	return unsafe.Slice(hostcall.Address(at), n)
+	return hostcall.Bytes(at, n)
 }
 
 // EnterStream makes the host calls that follow in this callback be about that

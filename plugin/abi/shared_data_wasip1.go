@@ -16,7 +16,7 @@ func GetSharedData(key string) (value []byte, cas uint32, err error) {
 		unsafe.Pointer(&at), unsafe.Pointer(&n), unsafe.Pointer(&c))); err != nil {
 		return nil, 0, err
 	}
-	return unsafe.Slice(hostcall.Address(at), n), c, nil
+	return hostcall.Bytes(at, n), c, nil
 }
 
 // SetSharedData is the SDK's call of that name. Errors:

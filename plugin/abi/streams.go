@@ -1,6 +1,8 @@
 package abi
 
 import (
+	"slices"
+
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 )
@@ -18,11 +20,36 @@ type pluginWatch struct{ types.VMContext }
 
 func (w *pluginWatch) NewPluginContext(contextID uint32) types.PluginContext {
 	p := w.VMContext.NewPluginContext(contextID)
-	plugins[contextID] = p
+	addPlugin(contextID, p)
 	return p
 }
 
-var plugins = map[uint32]types.PluginContext{}
+// plugins holds the plugin contexts: one, but for the time after an update and where
+// several filters share a VM. The newest comes last.
+var plugins []pluginSlot
+
+type pluginSlot struct {
+	id      uint32
+	context types.PluginContext
+}
+
+func addPlugin(contextID uint32, p types.PluginContext) {
+	plugins = append(plugins, pluginSlot{contextID, p})
+}
+
+func removePlugin(contextID uint32) {
+	plugins = slices.DeleteFunc(plugins, func(s pluginSlot) bool { return s.id == contextID })
+}
+
+// pluginOf returns the plugin context with that id, or nil.
+func pluginOf(contextID uint32) types.PluginContext {
+	for i := len(plugins) - 1; i >= 0; i-- {
+		if plugins[i].id == contextID {
+			return plugins[i].context
+		}
+	}
+	return nil
+}
 
 // streamTable holds the contexts of running streams. Hosts number contexts in
 // turn, so that most streams find a slot of their own; one that meets a longer
@@ -42,7 +69,7 @@ var streams streamTable
 // create makes the context of a stream. It panics if there is no such plugin
 // context, or if the stream exists.
 func (s *streamTable) create(contextID, pluginID uint32) {
-	p := plugins[pluginID]
+	p := pluginOf(pluginID)
 	if p == nil {
 		panic("a stream of an unknown plugin context")
 	}

@@ -18,8 +18,8 @@ func (testPlugin) NewHttpContext(id uint32) types.HttpContext { return &testStre
 
 // Streams of all lifetimes, against a map.
 func TestStreamTable(t *testing.T) {
-	plugins[1] = &testPlugin{}
-	defer delete(plugins, 1)
+	addPlugin(1, &testPlugin{})
+	defer removePlugin(1)
 	var s streamTable
 	model := map[uint32]bool{}
 	rng := rand.New(rand.NewPCG(1, 1))
