@@ -19,6 +19,7 @@ const (
 	withEmpty    = "empty"    // official Go's wasm with Pinwheel's callbacks, none of which does anything
 	withFloor    = "floor"    // the least that such a plugin can cost, see floor/
 	withPinwheel = "pinwheel" // the plugin
+	beside       = "beside"   // another build of it
 )
 
 // arm is something that requests go through: an Envoy, alone or with other processes that serve it.

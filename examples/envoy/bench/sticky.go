@@ -20,6 +20,10 @@ func (b *bench) stickyOrders() (names []string, orders []order) {
 
 func runSticky(ctx context.Context, b *bench) ([]row, error) {
 	arms := []string{bare, withEmpty, withFloor, withPinwheel}
+	if b.settings.beside != "" {
+		arms = append(arms, beside)
+		b.wasm[beside] = b.settings.beside
+	}
 	names, orders := b.stickyOrders()
 	var running []*arm
 	for _, name := range arms {
@@ -42,7 +46,7 @@ func runSticky(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.onlySticky(ctx, running[len(running)-1], b.Sessions); err != nil {
+	if err := b.onlySticky(ctx, running[3], b.Sessions); err != nil {
 		return nil, err
 	}
 	var rows []row
