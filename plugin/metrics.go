@@ -5,6 +5,7 @@ import (
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -15,7 +16,7 @@ type counters struct {
 	decisions [policy.NumReasons]uint64
 	// panics are decisions at which no replica was eligible.
 	panics uint64
-	ids    map[string]proxywasm.MetricCounter
+	ids    map[string]abi.Metric
 }
 
 // add adds n to a counter of the gateway. It is defined when it is first named,
@@ -24,13 +25,13 @@ func (c *counters) add(name string, n uint64) {
 	id, ok := c.ids[name]
 	if !ok {
 		if c.ids == nil {
-			c.ids = map[string]proxywasm.MetricCounter{}
+			c.ids = map[string]abi.Metric{}
 		}
-		id = proxywasm.DefineCounterMetric(name)
+		id = abi.DefineCounter(name)
 		c.ids[name] = id
 	}
-	if n != 0 { // Envoy refuses to add nothing, and the SDK panics
-		id.Increment(n)
+	if n != 0 { // Envoy refuses to add nothing, and abi panics
+		id.Add(int64(n))
 	}
 }
 
@@ -102,12 +103,12 @@ func (p *pool) warnKeyless(now int64) {
 
 // gauges are set by the worker that holds the pool's lease. A gauge is one value
 // over all workers and can only be added to.
-type gauges map[string]proxywasm.MetricGauge
+type gauges map[string]abi.Metric
 
 func (g gauges) set(name string, value int64) {
 	id, ok := g[name]
 	if !ok {
-		id = proxywasm.DefineGaugeMetric(name)
+		id = abi.DefineGauge(name)
 		g[name] = id
 	}
 	if now := id.Value(); now != value {
