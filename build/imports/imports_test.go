@@ -41,7 +41,7 @@ var rules = []rule{
 	{"hostsim", nil, []string{"github.com/tetratelabs/wazero"}},
 	{"hostsim/hosttest", nil, []string{"./hostsim"}},
 	{"hostsim/exchange", nil, []string{"./hostsim"}},
-	{"hostsim/suite", nil, []string{"./hostsim", "go.yaml.in/yaml/v4"}},
+	{"hostsim/suite", nil, []string{"./hostsim", "github.com/tidwall/gjson", "go.yaml.in/yaml/v4"}},
 	{"hostsim/trace", nil, nil},
 	{"hostsim/replica", nil, nil},
 	{"hostsim/replay", nil, []string{"./hostsim", "./hostsim/trace", "./hostsim/replica"}},
