@@ -116,9 +116,11 @@ envoy-gateway: wasm dist/ship ## the real Envoy Gateway, built from source, with
 replay: wasm build ## every command of docs/replay.md, the published campaigns among them; UPDATE=-update-replay makes its tables anew
 	cd hostsim/cmd/hostsim && $(GO) test -count=1 -timeout 60m -run TestReplayPage -replay $(UPDATE)
 
-bench: wasm build ## cost of a decision, of a turn in hostsim, of a replay, and of a turn in real Envoy
+bench: wasm build ## cost of a decision, of a turn in hostsim, of a replay, of a turn and of a start in real Envoy, of each package
 	$(GO) test -run '^$$' -bench . -skip Large -benchmem ./policy ./plugin ./hostsim ./hostsim/replica ./hostsim/replay
 	$(GO) run ./examples/envoy/bench
+	$(GO) run ./examples/envoy/bench/starts
+	$(GO) run ./build/wasmsize
 
 check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi

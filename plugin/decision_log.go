@@ -135,6 +135,8 @@ func appendTime(b []byte, at time.Time) []byte {
 }
 
 // appendPadded appends n in as many digits as unit, a power of ten, has.
+//
+//go:noinline
 func appendPadded(b []byte, n, unit int) []byte {
 	for ; unit > 0; unit /= 10 {
 		b = append(b, byte('0'+n/unit%10))
