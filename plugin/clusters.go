@@ -59,10 +59,21 @@ func clusterMembers(clusters json.Result, cluster, admin string) ([]policy.Membe
 	var members []policy.Member
 	seen := map[string]bool{}
 	hosts.ForEach(func(_, h json.Result) bool {
-		address := hostAddress(h.Get("address.socket_address"))
-		if address != "" && !seen[address] {
-			seen[address] = true
-			members = append(members, policy.Member{Address: address, Weight: hostWeight(h), State: hostState(h.Get("health_status"))})
+		m := policy.Member{Weight: 1}
+		h.ForEach(func(k, v json.Result) bool { // once: most of a host is its counters
+			switch k.Str {
+			case "address":
+				m.Address = hostAddress(v.Get("socket_address"))
+			case "weight":
+				m.Weight = hostWeight(v.Num)
+			case "health_status":
+				m.State = hostState(v)
+			}
+			return true
+		})
+		if m.Address != "" && !seen[m.Address] {
+			seen[m.Address] = true
+			members = append(members, m)
 		}
 		return len(members) <= maxReplicas
 	})
@@ -83,9 +94,7 @@ func hostAddress(socket json.Result) string {
 	return a.withPort(uint16(port))
 }
 
-func hostWeight(host json.Result) uint32 {
-	return uint32(min(max(host.Get("weight").Num, 1), 65535))
-}
+func hostWeight(weight float64) uint32 { return uint32(min(max(weight, 1), 65535)) }
 
 // hostState is what the gateway's view of a host means to a session: of several
 // things that it says the one by which the host serves less. A host that the

@@ -25,15 +25,18 @@ func Mistake(text string) (read int, wrong string) {
 	s := blankEnded(text)
 	var open []byte // what ends each object and list, from the outside in
 	state := aValue
+	end := byte(0) // of open
 	for i := 0; i <= len(s); i++ {
-		c, context, end := s.at(i), "", byte(0)
-		if len(open) > 0 {
-			end = open[len(open)-1]
+		if i += blanks(text[i:]); i == len(s) {
+			break
 		}
+		c, context := s[i], ""
 		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 		case end != 0 && c == end && (state == valueOrEnd || state == keyOrEnd || state == next):
-			open, state = open[:len(open)-1], next
+			open, end, state = open[:len(open)-1], 0, next
+			if len(open) > 0 {
+				end = open[len(open)-1]
+			}
 		case c == ',' && state == next && end == '}':
 			state = aKey
 		case c == ',' && state == next && end == ']':
@@ -54,7 +57,8 @@ func Mistake(text string) (read int, wrong string) {
 		case state == next:
 			context = "after top-level value"
 		case c == '{' || c == '[':
-			if open, state = append(open, c+2), valueOrEnd; c == '{' { // both brackets are two before their partners
+			end = c + 2 // as both brackets have it
+			if open, state = append(open, end), valueOrEnd; c == '{' {
 				state = keyOrEnd
 			}
 			if len(open) > maxDepth {
@@ -164,6 +168,9 @@ func (s blankEnded) digits(i int) int {
 // stringEnd returns a position behind the blank for a string without an end.
 func (s blankEnded) stringEnd(i int) (at int, context string) {
 	for i++; i <= len(s); i++ {
+		for i < len(s) && s[i] > '"' && s[i] != '\\' { // most of them
+			i++
+		}
 		switch c := s.at(i); {
 		case c == '"':
 			return i, ""
