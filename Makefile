@@ -122,6 +122,12 @@ bench: wasm build ## cost of a decision, of a turn in hostsim, of a replay, of a
 	$(GO) run ./examples/envoy/bench/starts
 	$(GO) run ./build/wasmsize
 
+SOAK_REQUESTS ?= 10000000
+SOAK_JSON ?= dist/soak.json
+soak: wasm ## millions of requests through Envoy while replicas, settings and workers come and go: counts exact, memory flat (SOAK_REQUESTS=10000000, an hour or two)
+	@$(GO) run ./build/envoy >/dev/null
+	$(GO) run ./examples/envoy/soak -requests $(SOAK_REQUESTS) -json $(SOAK_JSON)
+
 check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
 	$(GO) vet ./...

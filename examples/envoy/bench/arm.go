@@ -69,7 +69,7 @@ func (a *arm) start(ctx context.Context, s settings, replicas []string) error {
 	if err != nil {
 		return err
 	}
-	manyResident, err := residentBytes(many.Pid())
+	manyResident, err := envoytest.ResidentBytes(many.Pid())
 	many.Stop()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (a *arm) start(ctx context.Context, s settings, replicas []string) error {
 		return err
 	}
 	a.startUp = a.envoy.StartUp
-	if a.resident, err = residentBytes(a.envoy.Pid()); err != nil {
+	if a.resident, err = envoytest.ResidentBytes(a.envoy.Pid()); err != nil {
 		return err
 	}
 	a.perWorker = (manyResident - a.resident) / (manyWorkers - 1)
@@ -142,7 +142,7 @@ func tableFor(sessions int) int { return 1 << bits.Len(uint(sessions+sessions/16
 // measured was sticky turns.
 func (a *arm) finish(ctx context.Context, s settings) error {
 	var err error
-	if a.residentLoaded, err = residentBytes(a.envoy.Pid()); err != nil || a.name != withPinwheel {
+	if a.residentLoaded, err = envoytest.ResidentBytes(a.envoy.Pid()); err != nil || a.name != withPinwheel {
 		return err
 	}
 	const decisions = "wasmcustom.pinwheel_decisions_total.pool.default.policy.sticky_least_loaded.reason."

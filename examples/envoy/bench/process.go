@@ -32,21 +32,6 @@ func cpuTime(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// residentBytes is the process's resident set.
-func residentBytes(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return kb << 10, err
-		}
-	}
-	return 0, fmt.Errorf("bench: no VmRSS of process %d", pid)
-}
-
 // envoyVersion is the version that a binary says it has, such as "1.40.0".
 func envoyVersion(binary string) (string, error) {
 	out, err := exec.Command(binary, "--version").Output()

@@ -31,21 +31,11 @@ func (g *gateway) order(t *testing.T, method, rest, secret string, status int, a
 	}
 }
 
-// standing is what status tells of a replica, and the answer to an order.
-type standing struct {
-	Address, Replica, State string
-	OpenSessions            int `json:"open_sessions"`
-	EndedSessions           int `json:"ended_sessions"`
-	Inflight                int
-	Drain, Empty            bool
-	Health                  struct{ Failures int }
-}
+type standing = envoytest.Standing
 
 func (g *gateway) standingOf(t *testing.T, address string) standing {
 	t.Helper()
-	var s struct {
-		Pools []struct{ Replicas []standing }
-	}
+	var s envoytest.Status
 	g.order(t, http.MethodGet, "/status", adminSecret, 200, &s)
 	for _, p := range s.Pools {
 		for _, r := range p.Replicas {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,11 +21,7 @@ func (g *gateway) replace(t *testing.T, edit func(map[string]any)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := g.resources + ".next"
-	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(next, g.resources); err != nil {
+	if err := envoytest.Replace(g.resources, text); err != nil {
 		t.Fatal(err)
 	}
 }

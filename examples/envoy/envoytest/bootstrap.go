@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ErrBootstrap reports a configuration file that lacks what is to be replaced.
@@ -84,6 +85,11 @@ func (b Bootstrap) Before(replicas []string, port int) (Bootstrap, error) {
 // Wasm makes the plugin load from the file name.
 func (b Bootstrap) Wasm(name string) (Bootstrap, error) {
 	return b.swap("filename: dist/pinwheel.wasm}", "filename: "+strconv.Quote(name)+"}")
+}
+
+// ConnectTimeout replaces the second that the cluster waits for a connection.
+func (b Bootstrap) ConnectTimeout(d time.Duration) (Bootstrap, error) {
+	return b.swap("connect_timeout: 1s\n", fmt.Sprintf("connect_timeout: %gs\n", d.Seconds()))
 }
 
 // ShowBodies has Envoy show the plugin the bodies of requests that it holds.

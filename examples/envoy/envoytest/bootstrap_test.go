@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 const small = `admin: {address: {socket_address: {address: 127.0.0.1, port_value: 9901}}}
@@ -30,6 +31,7 @@ static_resources:
   clusters:
   - name: vllm
     type: STATIC
+    connect_timeout: 1s
     load_assignment:
       endpoints:
       - {endpoint: {address: {port_value: 8001}}}
@@ -60,6 +62,8 @@ func TestBootstrapEdits(t *testing.T) {
 		{"without a block", func(b Bootstrap) (Bootstrap, error) { return b.Without("early:") },
 			[]string{"http_filters:", "10000"}, []string{"early", "strip", "mutations"}},
 		{"bodies shown", Bootstrap.ShowBodies, []string{"\n      allow_on_headers_stop_iteration: true\n"}, nil},
+		{"connect timeout", func(b Bootstrap) (Bootstrap, error) { return b.ConnectTimeout(90 * time.Second) },
+			[]string{"    connect_timeout: 90s\n"}, []string{": 1s"}},
 		{"buffer limit", func(b Bootstrap) (Bootstrap, error) { return b.BufferLimit(7) },
 			[]string{"  - name: llm\n    per_connection_buffer_limit_bytes: 7\n    address:"}, nil},
 		{"endpoints in a file", func(b Bootstrap) (Bootstrap, error) { return b.FileEndpoints("/x/eds.yaml") },

@@ -35,6 +35,9 @@ type Options struct {
 	ComponentLevels string
 	// Concurrency is the number of worker threads, at least 1.
 	Concurrency int
+	// DrainTime is how long an old listener's connections may live on after an update
+	// has replaced it, in whole seconds. Zero means Envoy's own ten minutes.
+	DrainTime time.Duration
 	// Dir is the working directory, in which relative file names of the
 	// configuration are looked up. Empty means the caller's.
 	Dir string
@@ -76,6 +79,9 @@ func Start(ctx context.Context, o Options) (*Envoy, error) {
 		"-l", "info")
 	if o.ComponentLevels != "" {
 		e.cmd.Args = append(e.cmd.Args, "--component-log-level", o.ComponentLevels)
+	}
+	if o.DrainTime > 0 {
+		e.cmd.Args = append(e.cmd.Args, "--drain-time-s", strconv.Itoa(int(o.DrainTime.Seconds())))
 	}
 	e.cmd.Dir, e.cmd.Stdout, e.cmd.Stderr = o.Dir, e.Log, e.Log
 

@@ -7,6 +7,16 @@ import (
 	"path/filepath"
 )
 
+// Replace makes text the content of the file name at one moment, by a rename: Envoy
+// watches its resource files for those, never for writes.
+func Replace(name, text string) error {
+	next := name + ".next"
+	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(next, name)
+}
+
 // ErrNoWasm reports that the plugin has not been built.
 var ErrNoWasm = errors.New("envoytest: dist/pinwheel.wasm is missing; run `make wasm`")
 
