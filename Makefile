@@ -128,10 +128,11 @@ replay: wasm build ## every command of docs/replay.md, the published campaigns a
 BENCH := ./policy ./plugin ./hostsim ./hostsim/replica ./hostsim/replay ./hostsim/cmd/hostsim
 COUNT ?= 6
 BENCHTIME ?= 0.5s
-bench: wasm build ## Go benchmarks against the last kept ones, and ratios within this run (COUNT=6 rounds; UPDATE=1 keeps the results)
+bench: wasm build ## Go benchmarks against the last kept ones, and ratios within this run, and what each package costs the module (COUNT=6 rounds; UPDATE=1 keeps the results)
 	@rm -f dist/bench.txt
 	for round in $$(seq $(COUNT)); do $(TEST) -run '^$$' -bench . -skip Large -benchmem -benchtime $(BENCHTIME) $(BENCH) | tee -a dist/bench.txt; done
 	cd build/bench && if [ -f results.txt ]; then $(GO) tool benchstat kept=results.txt now=../../dist/bench.txt; fi
+	$(GO) run ./build/wasmsize
 	cd build/bench && $(GO) run . $(if $(UPDATE),-update) ../../dist/bench.txt
 
 SOAK_REQUESTS ?= 10000000

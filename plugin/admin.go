@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -121,8 +120,8 @@ func (o *order) read(query, action string) (wrong string) {
 	if wantsReplica && o.replica == "" {
 		return "no replica: give ?replica=ADDRESS"
 	}
-	if a, err := netip.ParseAddrPort(o.replica); err == nil { // as configuration spells it
-		o.replica = a.String()
+	if a, ok := canonicalAddress(o.replica); ok { // as configuration spells it
+		o.replica = a
 	}
 	return ""
 }

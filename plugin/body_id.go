@@ -3,7 +3,7 @@ package plugin
 import (
 	"math/bits"
 
-	"github.com/tidwall/gjson"
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 )
 
 // bodyID finds the session id in a JSON text that comes in pieces. It looks at
@@ -284,7 +284,7 @@ func (s *bodyID) inWord(b []byte) int {
 			s.add(c)
 		default:
 			cut := len(s.text) == s.keep
-			s.settle(s.keep >= 0 && (cut || gjson.ValidBytes(s.text)))
+			s.settle(s.keep >= 0 && (cut || json.Valid(s.text)))
 			s.ended()
 			return i
 		}

@@ -2,11 +2,9 @@ package plugin
 
 import (
 	"errors"
-	"net/netip"
 	"unsafe"
 
-	"github.com/tidwall/gjson"
-
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -24,11 +22,11 @@ var (
 // refers to the answer. Cost: one pass, to see that the answer is whole; Envoy's
 // have some 900 bytes for a host, and 467 KB were seen.
 // Source: envoy/admin/v3/clusters.proto; answers of Envoy 1.36.4 and 1.40.0.
-func readClusters(answer []byte) (clusters gjson.Result, err error) {
-	if !gjson.ValidBytes(answer) {
+func readClusters(answer []byte) (clusters json.Result, err error) {
+	if !json.Valid(answer) {
 		return clusters, errNoAnswer
 	}
-	clusters = gjson.Get(unsafe.String(unsafe.SliceData(answer), len(answer)), "cluster_statuses")
+	clusters = json.Get(unsafe.String(unsafe.SliceData(answer), len(answer)), "cluster_statuses")
 	if !clusters.IsArray() {
 		return clusters, errNothingListed
 	}
@@ -42,10 +40,10 @@ func readClusters(answer []byte) (clusters gjson.Result, err error) {
 // What is zero Envoy leaves out, and the order of clusters changes from answer to
 // answer. Hosts that are no IP address (sockets) are passed over, and so is the
 // second of an address. The members do not refer to the answer.
-func clusterMembers(clusters gjson.Result, cluster, admin string) ([]policy.Member, error) {
+func clusterMembers(clusters json.Result, cluster, admin string) ([]policy.Member, error) {
 	found := 0
-	var hosts gjson.Result
-	clusters.ForEach(func(_, c gjson.Result) bool {
+	var hosts json.Result
+	clusters.ForEach(func(_, c json.Result) bool {
 		if name := c.Get("name").Str; name == cluster && cluster != "" || cluster == "" && name != admin {
 			hosts = c.Get("host_statuses")
 			found++
@@ -60,11 +58,22 @@ func clusterMembers(clusters gjson.Result, cluster, admin string) ([]policy.Memb
 	}
 	var members []policy.Member
 	seen := map[string]bool{}
-	hosts.ForEach(func(_, h gjson.Result) bool {
-		address := hostAddress(h.Get("address.socket_address"))
-		if address != "" && !seen[address] {
-			seen[address] = true
-			members = append(members, policy.Member{Address: address, Weight: hostWeight(h), State: hostState(h.Get("health_status"))})
+	hosts.ForEach(func(_, h json.Result) bool {
+		m := policy.Member{Weight: 1}
+		h.ForEach(func(k, v json.Result) bool { // once: most of a host is its counters
+			switch k.Str {
+			case "address":
+				m.Address = hostAddress(v.Get("socket_address"))
+			case "weight":
+				m.Weight = hostWeight(v.Num)
+			case "health_status":
+				m.State = hostState(v)
+			}
+			return true
+		})
+		if m.Address != "" && !seen[m.Address] {
+			seen[m.Address] = true
+			members = append(members, m)
 		}
 		return len(members) <= maxReplicas
 	})
@@ -76,27 +85,25 @@ func clusterMembers(clusters gjson.Result, cluster, admin string) ([]policy.Memb
 
 // hostAddress returns a socket address as configuration and the gateway's load
 // balancer spell it, "" if it is none.
-func hostAddress(socket gjson.Result) string {
+func hostAddress(socket json.Result) string {
 	port := socket.Get("port_value").Num
-	ip, err := netip.ParseAddr(socket.Get("address").Str)
-	if err != nil || ip.Zone() != "" || port < 1 || port > 65535 {
+	a, ok := parseIP(socket.Get("address").Str)
+	if !ok || port < 1 || port > 65535 {
 		return ""
 	}
-	return netip.AddrPortFrom(ip, uint16(port)).String()
+	return a.withPort(uint16(port))
 }
 
-func hostWeight(host gjson.Result) uint32 {
-	return uint32(min(max(host.Get("weight").Num, 1), 65535))
-}
+func hostWeight(weight float64) uint32 { return uint32(min(max(weight, 1), 65535)) }
 
 // hostState is what the gateway's view of a host means to a session: of several
 // things that it says the one by which the host serves less. A host that the
 // gateway uses only while it has no better one, and one that has left discovery
 // and is kept for its running requests, take no new sessions.
-func hostState(health gjson.Result) (state policy.State) {
-	health.ForEach(func(k, v gjson.Result) bool {
+func hostState(health json.Result) (state policy.State) {
+	health.ForEach(func(k, v json.Result) bool {
 		said := v.Str // of eds_health_status
-		if v.Type == gjson.True {
+		if v.Type == json.True {
 			said = k.Str
 		}
 		switch said {

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidwall/gjson"
-
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -197,4 +196,4 @@ func BenchmarkClusterMembers(b *testing.B) {
 	}
 }
 
-func quoted(s string) gjson.Result { return gjson.Result{Type: gjson.String, Str: s} }
+func quoted(s string) json.Result { return json.Result{Type: json.String, Str: s} }

@@ -1,36 +1,29 @@
 package plugin
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/gjson"
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 )
 
 // parseJSON checks that text is one JSON value; a mistake is named by its line
 // and column.
-func parseJSON(text []byte) (gjson.Result, error) {
-	if len(strings.TrimSpace(string(text))) == 0 {
-		return gjson.Result{}, configError("(whole configuration)", "empty", "a JSON object with \"replicas\" or \"pools\"")
+func parseJSON(text []byte) (json.Result, error) {
+	s := string(text)
+	if strings.TrimSpace(s) == "" {
+		return json.Result{}, configError("(whole configuration)", "empty", "a JSON object with \"replicas\" or \"pools\"")
 	}
-	var raw json.RawMessage
-	err := json.Unmarshal(text, &raw)
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		before := string(text[:min(int(syntax.Offset), len(text))])
+	if read, wrong := json.Mistake(s); wrong != "" {
+		before := s[:read]
 		line := strings.Count(before, "\n") + 1
 		column := max(1, len(before)-strings.LastIndexByte(before, '\n')-1)
-		return gjson.Result{}, configError(fmt.Sprintf("line %d, column %d", line, column), syntax.Error(), "JSON (RFC 8259: no comments, no trailing commas)")
+		return json.Result{}, configError("line "+strconv.Itoa(line)+", column "+strconv.Itoa(column), wrong, "JSON (RFC 8259: no comments, no trailing commas)")
 	}
-	if err != nil {
-		return gjson.Result{}, configError("(whole configuration)", err.Error(), "JSON")
-	}
-	return gjson.ParseBytes(text), nil
+	return json.Parse(s), nil
 }
 
-func kind(v gjson.Result) string {
+func kind(v json.Result) string {
 	switch {
 	case v.IsObject():
 		return "an object"
@@ -38,9 +31,9 @@ func kind(v gjson.Result) string {
 		return "a list"
 	case v.IsBool():
 		return "a boolean"
-	case v.Type == gjson.Null:
+	case v.Type == json.Null:
 		return "null"
-	case v.Type == gjson.Number:
+	case v.Type == json.Number:
 		return "a number"
 	}
 	return "a string"

@@ -1,14 +1,12 @@
 package plugin
 
 import (
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -25,20 +23,20 @@ func ParseConfig(text []byte) (*Config, error) {
 	preset := ""
 	hasReplicas, hasPools, discovered := root.Get("replicas").Exists(), root.Get("pools").Exists(), root.Get("discovery").Exists()
 	d.object("", root, fields{
-		{"policy", func(p string, v gjson.Result) { d.oneOf(&c.Policy, p, v, policyNames...) }},
-		{"replicas", func(p string, v gjson.Result) { members = d.members(p, v) }},
-		{"pools", func(p string, v gjson.Result) { c.Pools = d.pools(p, v, !discovered) }},
-		{"session", func(p string, v gjson.Result) { d.session(&c.Session, &preset, p, v) }},
-		{"target", func(p string, v gjson.Result) { d.target(&c.Target, p, v) }},
-		{"body", func(p string, v gjson.Result) { d.body(&c.Body, p, v) }},
-		{"release", func(p string, v gjson.Result) { d.release(&c.Release, p, v) }},
-		{"admin", func(p string, v gjson.Result) { d.admin(&c.Admin, p, v) }},
-		{"health", func(p string, v gjson.Result) { d.health(&c.Health, p, v) }},
-		{"consistent_hash", func(p string, v gjson.Result) { d.consistentHash(&c.ConsistentHash, p, v) }},
-		{"cache_aware", func(p string, v gjson.Result) { d.cacheAware(&c.CacheAware, p, v) }},
-		{"discovery", func(p string, v gjson.Result) { d.discovery(&c.Discovery, p, v) }},
-		{"debug_headers", func(p string, v gjson.Result) { d.boolean(&c.DebugHeaders, p, v) }},
-		{"decision_log", func(p string, v gjson.Result) { d.decisionLog(&c.DecisionLog, p, v) }},
+		{"policy", func(p string, v json.Result) { d.oneOf(&c.Policy, p, v, policyNames...) }},
+		{"replicas", func(p string, v json.Result) { members = d.members(p, v) }},
+		{"pools", func(p string, v json.Result) { c.Pools = d.pools(p, v, !discovered) }},
+		{"session", func(p string, v json.Result) { d.session(&c.Session, &preset, p, v) }},
+		{"target", func(p string, v json.Result) { d.target(&c.Target, p, v) }},
+		{"body", func(p string, v json.Result) { d.body(&c.Body, p, v) }},
+		{"release", func(p string, v json.Result) { d.release(&c.Release, p, v) }},
+		{"admin", func(p string, v json.Result) { d.admin(&c.Admin, p, v) }},
+		{"health", func(p string, v json.Result) { d.health(&c.Health, p, v) }},
+		{"consistent_hash", func(p string, v json.Result) { d.consistentHash(&c.ConsistentHash, p, v) }},
+		{"cache_aware", func(p string, v json.Result) { d.cacheAware(&c.CacheAware, p, v) }},
+		{"discovery", func(p string, v json.Result) { d.discovery(&c.Discovery, p, v) }},
+		{"debug_headers", func(p string, v json.Result) { d.boolean(&c.DebugHeaders, p, v) }},
+		{"decision_log", func(p string, v json.Result) { d.decisionLog(&c.DecisionLog, p, v) }},
 	})
 	if d.err != nil {
 		return nil, d.err
@@ -71,15 +69,15 @@ func (d *decoder) distinctHeaders(c *Config) {
 	}
 }
 
-func (d *decoder) pools(path string, v gjson.Result, needReplicas bool) (pools []PoolConfig) {
+func (d *decoder) pools(path string, v json.Result, needReplicas bool) (pools []PoolConfig) {
 	names, clusters := map[string]bool{}, map[string]bool{}
-	d.array(path, v, func(path string, v gjson.Result) {
+	d.array(path, v, func(path string, v json.Result) {
 		var pc PoolConfig
 		d.object(path, v, fields{
-			{"name", func(p string, v gjson.Result) { d.name(&pc.Name, p, v) }},
-			{"cluster", func(p string, v gjson.Result) { d.text(&pc.Cluster, p, v) }},
-			{"policy", func(p string, v gjson.Result) { d.oneOf(&pc.Policy, p, v, policyNames...) }},
-			{"replicas", func(p string, v gjson.Result) { pc.Members = d.members(p, v) }},
+			{"name", func(p string, v json.Result) { d.name(&pc.Name, p, v) }},
+			{"cluster", func(p string, v json.Result) { d.text(&pc.Cluster, p, v) }},
+			{"policy", func(p string, v json.Result) { d.oneOf(&pc.Policy, p, v, policyNames...) }},
+			{"replicas", func(p string, v json.Result) { pc.Members = d.members(p, v) }},
 		})
 		switch {
 		case pc.Name == "":
@@ -108,9 +106,9 @@ func (d *decoder) pools(path string, v gjson.Result, needReplicas bool) (pools [
 // maxReplicas bounds the record that every placement reads.
 const maxReplicas = 1024
 
-func (d *decoder) members(path string, v gjson.Result) (members []policy.Member) {
+func (d *decoder) members(path string, v json.Result) (members []policy.Member) {
 	seen := map[string]bool{}
-	d.array(path, v, func(path string, v gjson.Result) {
+	d.array(path, v, func(path string, v json.Result) {
 		m := policy.Member{Weight: 1}
 		if v.IsObject() {
 			d.member(&m, path, v)
@@ -129,12 +127,12 @@ func (d *decoder) members(path string, v gjson.Result) (members []policy.Member)
 	return members
 }
 
-func (d *decoder) member(m *policy.Member, path string, v gjson.Result) {
+func (d *decoder) member(m *policy.Member, path string, v json.Result) {
 	weight, state := 1, policy.Active.String()
 	d.object(path, v, fields{
-		{"address", func(p string, v gjson.Result) { d.address(&m.Address, p, v) }},
-		{"weight", func(p string, v gjson.Result) { d.integer(&weight, p, v, 1, 65535) }},
-		{"state", func(p string, v gjson.Result) { d.oneOf(&state, p, v, memberStates...) }},
+		{"address", func(p string, v json.Result) { d.address(&m.Address, p, v) }},
+		{"weight", func(p string, v json.Result) { d.integer(&weight, p, v, 1, 65535) }},
+		{"state", func(p string, v json.Result) { d.oneOf(&state, p, v, memberStates...) }},
 	})
 	if m.Address == "" {
 		d.fail(path+".address", "missing", addressAllowed)
@@ -151,32 +149,32 @@ var memberStates = []string{policy.Active.String(), policy.Draining.String(), po
 
 const addressAllowed = "IP:PORT or [IPv6]:PORT; the gateway matches resolved addresses, so host names do not work here"
 
-func (d *decoder) address(dst *string, path string, v gjson.Result) {
+func (d *decoder) address(dst *string, path string, v json.Result) {
 	var s string
 	if d.text(&s, path, v); s == "" {
 		d.fail(path, "empty", addressAllowed)
 		return
 	}
-	a, err := netip.ParseAddrPort(s)
-	if err != nil || a.Port() == 0 || a.Addr().Zone() != "" {
+	a, ok := canonicalAddress(s)
+	if !ok {
 		d.fail(path, quote(s)+" is not an address", addressAllowed)
 		return
 	}
-	*dst = a.String()
+	*dst = a
 }
 
-func (d *decoder) session(c *SessionConfig, preset *string, path string, v gjson.Result) {
+func (d *decoder) session(c *SessionConfig, preset *string, path string, v json.Result) {
 	headers := []string(nil)
 	d.object(path, v, fields{
-		{"headers", func(p string, v gjson.Result) { headers = d.headerNames(p, v, 16) }},
-		{"body", func(p string, v gjson.Result) { c.Body = d.bodyPaths(p, v) }},
-		{"preset", func(p string, v gjson.Result) { d.oneOf(preset, p, v, "agents") }},
-		{"scope_headers", func(p string, v gjson.Result) { c.ScopeHeaders = d.headerNames(p, v, 8) }},
-		{"idle_timeout", func(p string, v gjson.Result) {
+		{"headers", func(p string, v json.Result) { headers = d.headerNames(p, v, 16) }},
+		{"body", func(p string, v json.Result) { c.Body = d.bodyPaths(p, v) }},
+		{"preset", func(p string, v json.Result) { d.oneOf(preset, p, v, "agents") }},
+		{"scope_headers", func(p string, v json.Result) { c.ScopeHeaders = d.headerNames(p, v, 8) }},
+		{"idle_timeout", func(p string, v json.Result) {
 			d.duration(&c.IdleTimeout, p, v, 100*time.Millisecond, 365*24*time.Hour)
 		}},
-		{"max_sessions", func(p string, v gjson.Result) { d.integer(&c.MaxSessions, p, v, 1, 10_000_000) }},
-		{"max_id_bytes", func(p string, v gjson.Result) { d.integer(&c.MaxIDBytes, p, v, 1, 65536) }},
+		{"max_sessions", func(p string, v json.Result) { d.integer(&c.MaxSessions, p, v, 1, 10_000_000) }},
+		{"max_id_bytes", func(p string, v json.Result) { d.integer(&c.MaxIDBytes, p, v, 1, 65536) }},
 	})
 	if headers == nil && *preset == "" {
 		return
@@ -194,8 +192,8 @@ func (d *decoder) session(c *SessionConfig, preset *string, path string, v gjson
 	}
 }
 
-func (d *decoder) bodyPaths(path string, v gjson.Result) (paths []bodyPath) {
-	d.array(path, v, func(path string, v gjson.Result) {
+func (d *decoder) bodyPaths(path string, v json.Result) (paths []bodyPath) {
+	d.array(path, v, func(path string, v json.Result) {
 		var s string
 		d.text(&s, path, v)
 		parsed, ok := parseBodyPath(s)
@@ -210,19 +208,19 @@ func (d *decoder) bodyPaths(path string, v gjson.Result) (paths []bodyPath) {
 	return paths
 }
 
-func (d *decoder) body(c *BodyConfig, path string, v gjson.Result) {
+func (d *decoder) body(c *BodyConfig, path string, v json.Result) {
 	d.object(path, v, fields{
-		{"max_bytes", func(p string, v gjson.Result) { d.integer(&c.MaxBytes, p, v, 1024, 1<<20) }},
-		{"wait", func(p string, v gjson.Result) { d.duration(&c.Wait, p, v, 20*time.Millisecond, time.Minute) }},
+		{"max_bytes", func(p string, v json.Result) { d.integer(&c.MaxBytes, p, v, 1024, 1<<20) }},
+		{"wait", func(p string, v json.Result) { d.duration(&c.Wait, p, v, 20*time.Millisecond, time.Minute) }},
 	})
 }
 
-func (d *decoder) target(c *TargetConfig, path string, v gjson.Result) {
+func (d *decoder) target(c *TargetConfig, path string, v json.Result) {
 	encoding := "plain"
 	d.object(path, v, fields{
-		{"header", func(p string, v gjson.Result) { d.headerName(&c.Header, p, v) }},
-		{"encoding", func(p string, v gjson.Result) { d.oneOf(&encoding, p, v, "plain", "base64") }},
-		{"spares", func(p string, v gjson.Result) { d.integer(&c.Spares, p, v, 0, policy.MaxSpares) }},
+		{"header", func(p string, v json.Result) { d.headerName(&c.Header, p, v) }},
+		{"encoding", func(p string, v json.Result) { d.oneOf(&encoding, p, v, "plain", "base64") }},
+		{"spares", func(p string, v json.Result) { d.integer(&c.Spares, p, v, 0, policy.MaxSpares) }},
 	})
 	if c.Base64 = encoding == "base64"; c.Base64 {
 		if v.Get("spares").Int() > 0 {
@@ -232,28 +230,28 @@ func (d *decoder) target(c *TargetConfig, path string, v gjson.Result) {
 	}
 }
 
-func (d *decoder) release(c *ReleaseConfig, path string, v gjson.Result) {
+func (d *decoder) release(c *ReleaseConfig, path string, v json.Result) {
 	d.object(path, v, fields{
-		{"path", func(p string, v gjson.Result) {
+		{"path", func(p string, v json.Result) {
 			if d.text(&c.Path, p, v); c.Path != "" && (c.Path[0] != '/' || strings.ContainsAny(c.Path, "?#")) {
 				d.fail(p, quote(c.Path)+" is not a path", "a path that starts with \"/\" and has no query, or \"\" to turn releases off")
 			}
 		}},
-		{"secret_header", func(p string, v gjson.Result) { d.headerName(&c.SecretHeader, p, v) }},
-		{"secret", func(p string, v gjson.Result) { d.text(&c.Secret, p, v) }},
+		{"secret_header", func(p string, v json.Result) { d.headerName(&c.SecretHeader, p, v) }},
+		{"secret", func(p string, v json.Result) { d.text(&c.Secret, p, v) }},
 	})
 }
 
-func (d *decoder) admin(c *AdminConfig, path string, v gjson.Result) {
+func (d *decoder) admin(c *AdminConfig, path string, v json.Result) {
 	*c = defaultAdmin
 	d.object(path, v, fields{
-		{"path", func(p string, v gjson.Result) {
+		{"path", func(p string, v json.Result) {
 			if d.text(&c.Path, p, v); len(c.Path) < 2 || c.Path[0] != '/' || c.Path[len(c.Path)-1] == '/' || strings.ContainsAny(c.Path, "?#") {
 				d.fail(p, quote(c.Path)+" is no path for it", "a path such as \"/pinwheel\", with no \"/\" at its end and no query")
 			}
 		}},
-		{"secret_header", func(p string, v gjson.Result) { d.headerName(&c.SecretHeader, p, v) }},
-		{"secret", func(p string, v gjson.Result) { d.text(&c.Secret, p, v) }},
+		{"secret_header", func(p string, v json.Result) { d.headerName(&c.SecretHeader, p, v) }},
+		{"secret", func(p string, v json.Result) { d.text(&c.Secret, p, v) }},
 	})
 }
 
@@ -265,26 +263,26 @@ func (d *decoder) distinctPaths(c *Config) {
 	}
 }
 
-func (d *decoder) health(c *HealthConfig, path string, v gjson.Result) {
+func (d *decoder) health(c *HealthConfig, path string, v json.Result) {
 	d.object(path, v, fields{
-		{"failures", func(p string, v gjson.Result) { d.integer(&c.Failures, p, v, 0, maxFailures) }},
-		{"cooldown", func(p string, v gjson.Result) {
+		{"failures", func(p string, v json.Result) { d.integer(&c.Failures, p, v, 0, maxFailures) }},
+		{"cooldown", func(p string, v json.Result) {
 			d.duration(&c.Cooldown, p, v, 100*time.Millisecond, 24*time.Hour)
 		}},
-		{"max_cooldown", func(p string, v gjson.Result) {
+		{"max_cooldown", func(p string, v json.Result) {
 			d.duration(&c.MaxCooldown, p, v, 100*time.Millisecond, 24*time.Hour)
 		}},
-		{"statuses", func(p string, v gjson.Result) { d.statuses(&c.Statuses, p, v) }},
+		{"statuses", func(p string, v json.Result) { d.statuses(&c.Statuses, p, v) }},
 	})
 	if c.MaxCooldown < c.Cooldown {
 		d.fail(path+".max_cooldown", c.MaxCooldown.String()+" is less than the cooldown", c.Cooldown.String()+" or more")
 	}
 }
 
-func (d *decoder) consistentHash(c *ConsistentHashConfig, path string, v gjson.Result) {
+func (d *decoder) consistentHash(c *ConsistentHashConfig, path string, v json.Result) {
 	d.object(path, v, fields{
-		{"load_factor", func(p string, v gjson.Result) {
-			if v.Type != gjson.Number || v.Num != 0 && (v.Num < 1 || v.Num > maxLoadFactor) {
+		{"load_factor", func(p string, v json.Result) {
+			if v.Type != json.Number || v.Num != 0 && (v.Num < 1 || v.Num > maxLoadFactor) {
 				d.fail(p, outOfRange(v), "0 for no bound, or a number from 1 to "+strconv.Itoa(maxLoadFactor))
 			}
 			c.LoadFactor = v.Num
@@ -292,29 +290,29 @@ func (d *decoder) consistentHash(c *ConsistentHashConfig, path string, v gjson.R
 	})
 }
 
-func (d *decoder) cacheAware(c *CacheAwareConfig, path string, v gjson.Result) {
+func (d *decoder) cacheAware(c *CacheAwareConfig, path string, v json.Result) {
 	d.object(path, v, fields{
-		{"cache_threshold", func(p string, v gjson.Result) { d.number(&c.Threshold, p, v, 1) }},
-		{"balance_abs_threshold", func(p string, v gjson.Result) { d.integer(&c.BalanceAbs, p, v, 0, maxBalanceAbs) }},
-		{"balance_rel_threshold", func(p string, v gjson.Result) { d.number(&c.BalanceRel, p, v, maxBalanceRel) }},
-		{"max_prefixes", func(p string, v gjson.Result) { d.integer(&c.MaxPrefixes, p, v, 1, maxPrefixes) }},
+		{"cache_threshold", func(p string, v json.Result) { d.number(&c.Threshold, p, v, 1) }},
+		{"balance_abs_threshold", func(p string, v json.Result) { d.integer(&c.BalanceAbs, p, v, 0, maxBalanceAbs) }},
+		{"balance_rel_threshold", func(p string, v json.Result) { d.number(&c.BalanceRel, p, v, maxBalanceRel) }},
+		{"max_prefixes", func(p string, v json.Result) { d.integer(&c.MaxPrefixes, p, v, 1, maxPrefixes) }},
 	})
 }
 
-func (d *decoder) discovery(c *DiscoveryConfig, path string, v gjson.Result) {
+func (d *decoder) discovery(c *DiscoveryConfig, path string, v json.Result) {
 	d.object(path, v, fields{
-		{"admin_cluster", func(p string, v gjson.Result) { d.text(&c.AdminCluster, p, v) }},
-		{"interval", func(p string, v gjson.Result) { d.duration(&c.Interval, p, v, 100*time.Millisecond, time.Hour) }},
+		{"admin_cluster", func(p string, v json.Result) { d.text(&c.AdminCluster, p, v) }},
+		{"interval", func(p string, v json.Result) { d.duration(&c.Interval, p, v, 100*time.Millisecond, time.Hour) }},
 	})
 	if c.AdminCluster == "" {
 		d.fail(path+".admin_cluster", "missing", "the name of the gateway's cluster that leads to its own admin interface")
 	}
 }
 
-func (d *decoder) decisionLog(c *DecisionLogConfig, path string, v gjson.Result) {
+func (d *decoder) decisionLog(c *DecisionLogConfig, path string, v json.Result) {
 	d.object(path, v, fields{
-		{"enabled", func(p string, v gjson.Result) { d.boolean(&c.Enabled, p, v) }},
-		{"sample", func(p string, v gjson.Result) { d.number(&c.Sample, p, v, 1) }},
-		{"level", func(p string, v gjson.Result) { d.oneOf(&c.Level, p, v, "debug", "info", "warn") }},
+		{"enabled", func(p string, v json.Result) { d.boolean(&c.Enabled, p, v) }},
+		{"sample", func(p string, v json.Result) { d.number(&c.Sample, p, v, 1) }},
+		{"level", func(p string, v json.Result) { d.oneOf(&c.Level, p, v, "debug", "info", "warn") }},
 	})
 }

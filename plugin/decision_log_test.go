@@ -158,3 +158,36 @@ func TestDecisionLogNamesEachAddressOnce(t *testing.T) {
 		t.Errorf("10.0.0.2:8000 does not stand once in %s", line)
 	}
 }
+
+// Package time is the judge.
+func FuzzAppendTime(f *testing.F) {
+	for _, at := range []string{
+		"1970-01-01T00:00:00Z", "1969-12-31T23:59:59.999999999Z", "2024-02-29T12:34:56.7Z", "2023-02-28T23:59:59Z", "2100-02-28T23:59:59Z", "2100-03-01T00:00:00Z",
+		"2000-02-29T00:00:00.000000001Z", "2000-12-31T23:59:59Z", "1900-03-01T00:00:00Z", "9999-12-31T23:59:59Z", "0000-01-01T00:00:00Z", "0000-02-29T01:02:03Z",
+		"0000-03-01T00:00:00Z", "0400-02-29T00:00:00Z", "2026-11-30T05:43:35.120Z",
+	} {
+		t, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(t.Unix(), int64(t.Nanosecond()))
+	}
+	f.Fuzz(func(t *testing.T, second, nanosecond int64) {
+		const first, last = -62167219200, 253402300799 // of years 0 and 9999
+		second = min(max(second, first), last)
+		at := time.Unix(second, min(max(nanosecond, 0), 999_999_999))
+		want := at.UTC().Format(time.RFC3339Nano)
+		if got := string(appendTime(nil, at)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+// Every day of four centuries and more.
+func TestAppendTimeDays(t *testing.T) {
+	for at := time.Date(1890, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2310; at = at.AddDate(0, 0, 1) {
+		if got, want := string(appendTime(nil, at)), at.Format(time.RFC3339Nano); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -18,7 +19,7 @@ type counters struct {
 	panics uint64
 	// ids are the gateway's counters in the order in which report names them, and at is
 	// the next one's position: a name is made, and looked up, once.
-	ids []proxywasm.MetricCounter
+	ids []abi.Metric
 	at  int
 }
 
@@ -27,12 +28,12 @@ type counters struct {
 // begins at 1, rate and increase never see the first event.
 func (c *counters) add(n uint64, name ...string) {
 	if c.at == len(c.ids) {
-		c.ids = append(c.ids, proxywasm.DefineCounterMetric(strings.Join(name, "")))
+		c.ids = append(c.ids, abi.DefineCounter(strings.Join(name, "")))
 	}
 	id := c.ids[c.at]
 	c.at++
-	if n != 0 { // Envoy refuses to add nothing, and the SDK panics
-		id.Increment(n)
+	if n != 0 { // Envoy refuses to add nothing, and abi panics
+		id.Add(int64(n))
 	}
 }
 
@@ -116,7 +117,7 @@ type replicaGauges struct {
 
 // gauge is one of the gateway's.
 type gauge struct {
-	id    proxywasm.MetricGauge
+	id    abi.Metric
 	value int64 // to show
 }
 
@@ -126,9 +127,9 @@ func (g gauges) of(pool, address string) *replicaGauges {
 	if l == nil {
 		label := ".pool." + pool + ".replica." + address
 		l = &replicaGauges{
-			sessions: gauge{id: proxywasm.DefineGaugeMetric("pinwheel_sessions" + label)},
-			inflight: gauge{id: proxywasm.DefineGaugeMetric("pinwheel_inflight" + label)},
-			cooling:  gauge{id: proxywasm.DefineGaugeMetric("pinwheel_cooling" + label)},
+			sessions: gauge{id: abi.DefineGauge("pinwheel_sessions" + label)},
+			inflight: gauge{id: abi.DefineGauge("pinwheel_inflight" + label)},
+			cooling:  gauge{id: abi.DefineGauge("pinwheel_cooling" + label)},
 		}
 		g[address] = l
 	}

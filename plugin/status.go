@@ -3,9 +3,8 @@ package plugin
 import (
 	"strconv"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/pinwheel-proxy/pinwheel/build/version"
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -114,4 +113,4 @@ func drainJSON(c *policy.Replica, l load) string {
 //go:noinline
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
-func quoteJSON(s string) string { return string(gjson.AppendJSONString(nil, s)) }
+func quoteJSON(s string) string { return string(json.AppendString(nil, s)) }

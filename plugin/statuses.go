@@ -3,7 +3,7 @@ package plugin
 import (
 	"strconv"
 
-	"github.com/tidwall/gjson"
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 )
 
 // statuses is a set of HTTP statuses from 400 to 599.
@@ -29,12 +29,12 @@ func (s *statuses) has(status string) bool {
 }
 
 // statuses reads a list of statuses, and of "4xx" and "5xx" for a hundred each.
-func (d *decoder) statuses(dst *statuses, path string, v gjson.Result) {
+func (d *decoder) statuses(dst *statuses, path string, v json.Result) {
 	*dst = statuses{}
-	d.array(path, v, func(path string, v gjson.Result) {
+	d.array(path, v, func(path string, v json.Result) {
 		n, err := strconv.Atoi(v.Raw)
 		switch {
-		case v.Type == gjson.Number && err == nil && n >= firstStatus && n <= lastStatus:
+		case v.Type == json.Number && err == nil && n >= firstStatus && n <= lastStatus:
 			*dst = dst.with(n, n)
 		case v.Raw == `"4xx"`:
 			*dst = dst.with(400, 499)

@@ -111,7 +111,7 @@ func TestRelease(t *testing.T) {
 	t.Run("check sums", func(t *testing.T) { checkSums(t, folder, string(sums)) })
 	t.Run("versions", func(t *testing.T) { reportsVersion(t, folder) })
 	t.Run("bills of materials", func(t *testing.T) {
-		for file, want := range map[string][]string{wasmFile: {"github.com/tidwall/gjson", "std"}, hostsimPrefix + platform: {"github.com/tetratelabs/wazero", "std"}} {
+		for file, want := range map[string][]string{wasmFile: {"github.com/tetratelabs/proxy-wasm-go-sdk", "std"}, hostsimPrefix + platform: {"github.com/tetratelabs/wazero", "github.com/tidwall/gjson", "std"}} {
 			holdsModules(t, folder, file, want)
 		}
 	})

@@ -158,7 +158,7 @@ func cell(n node, defs map[string]node) string {
 		}
 		if words := map[string]string{"matcher": "what to [compare](#a-case) with", "matchers": "by name, what to [compare](#a-case) with",
 			"trueOrMatcher": "true, or what to [compare](#a-case) with", "thread": "a worker's number, or `main`", "name": "text", "pattern": "regular expression",
-			"body": "text, a list of chunks, or [a plan](#body)", "headers": "by name, a value or a list", "properties": "by path, a value",
+			"body": "text, a list of chunks, or [a plan](#body)", "headers": "by name, a value or a list", "properties": "by path, a value", "jsonAt": "by path, a value",
 			"number": "a number, or [a range](#number)", "metrics": "by name, a number or [a range](#number)", "callouts": "list of [callout](#callout)",
 			"logLines": "list of text or [log line](#log-line)", "actionList": "`continue`, `pause`, `reply` or `reset`, or a list"}[name]; words != "" {
 			return words

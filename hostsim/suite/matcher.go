@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -19,7 +20,8 @@ type matcher struct {
 	lines    []string // exactly these values, in order
 	pattern  *regexp.Regexp
 	contains *string
-	json     []byte // canonical
+	json     []byte          // canonical
+	at       []keyed[[]byte] // canonical, by gjson's paths
 	absent   bool
 	any      bool // holds for whatever is there
 }
@@ -31,6 +33,19 @@ var matcherFields = []field[matcher]{
 	{"json", func(d *decoder, v value, m *matcher) {
 		if text, ok := d.json(v); ok {
 			m.json = canonical(text)
+		}
+	}},
+	{"json_at", func(d *decoder, v value, m *matcher) {
+		n := len(d.problems)
+		for _, member := range d.members(v, "a mapping of values by path") {
+			if text, ok := d.json(member.value); member.key == "" {
+				d.fail(member.value.place, "an empty path; allowed: a path such as error.code, items.0 or items.#")
+			} else if ok {
+				m.at = append(m.at, keyed[[]byte]{member.key, canonical(text)})
+			}
+		}
+		if len(m.at) == 0 && !d.failed(n) {
+			d.fail(v.place, "no paths; allowed: values by path")
 		}
 	}},
 	{"absent", func(d *decoder, v value, m *matcher) { d.onlyTrue(v, &m.absent) }},
@@ -106,6 +121,8 @@ func (m *matcher) holds(values []string) bool {
 		return m.pattern.MatchString(joined)
 	case m.contains != nil:
 		return strings.Contains(joined, *m.contains)
+	case m.at != nil:
+		return string(m.picked(joined)) == string(m.wanted())
 	}
 	return string(canonical([]byte(joined))) == string(m.json)
 }
@@ -125,8 +142,46 @@ func (m *matcher) String() string {
 		return "(contains " + strconv.Quote(*m.contains) + ")"
 	case m.json != nil:
 		return indented(m.json)
+	case m.at != nil:
+		return indented(m.wanted())
 	}
 	return "(anything)"
+}
+
+// wanted is an object of the paths with what is expected at each.
+func (m *matcher) wanted() []byte {
+	object := []byte("{")
+	for i, at := range m.at {
+		object = appendMember(object, i, at.key, at.what)
+	}
+	return append(object, '}')
+}
+
+// picked is the same of what a text has at those paths, without those that lead nowhere; nil if it is no JSON.
+func (m *matcher) picked(text string) []byte {
+	if !gjson.Valid(text) {
+		return nil
+	}
+	object, n := []byte("{"), 0
+	for _, at := range m.at {
+		found := gjson.Get(text, at.key)
+		raw := found.Raw
+		if raw == "" { // a number that gjson has counted
+			raw = found.String()
+		}
+		if value := canonical([]byte(raw)); value != nil {
+			object = appendMember(object, n, at.key, value)
+			n++
+		}
+	}
+	return append(object, '}')
+}
+
+func appendMember(object []byte, i int, key string, value []byte) []byte {
+	if i > 0 {
+		object = append(object, ',')
+	}
+	return append(append(appendString(object, key), ':'), value...)
 }
 
 // seen shows what is there in the form in which String shows what is expected.
@@ -139,6 +194,10 @@ func (m *matcher) seen(values []string) string {
 	case m.json != nil:
 		if text := canonical([]byte(strings.Join(values, ", "))); text != nil {
 			return indented(text)
+		}
+	case m.at != nil:
+		if object := m.picked(strings.Join(values, ", ")); object != nil {
+			return indented(object)
 		}
 	}
 	return strings.Join(values, ", ")

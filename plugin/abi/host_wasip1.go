@@ -68,22 +68,4 @@ func (host) ProxySetTickPeriodMilliseconds(period uint32) uint32 {
 	return hostcall.SetTickPeriod(period)
 }
 
-func (host) ProxyDefineMetric(kind uint32, name *byte, nameSize int, id *uint32) uint32 {
-	var n uint32
-	status := hostcall.DefineMetric(kind, ptr(name), uint32(nameSize), unsafe.Pointer(&n))
-	*id = n
-	return status
-}
-
-func (host) ProxyIncrementMetric(id uint32, offset int64) uint32 {
-	return hostcall.IncrementMetric(id, offset)
-}
-
-func (host) ProxyGetMetric(id uint32, value *uint64) uint32 {
-	var v uint64
-	status := hostcall.GetMetric(id, unsafe.Pointer(&v))
-	*value = v
-	return status
-}
-
 func init() { hostcall.Bind(host{}) }

@@ -78,3 +78,11 @@ func (unbound) ProxyCallForeignFunction(*byte, int, *byte, int, **byte, *int) ui
 func (unbound) ProxyDone() uint32 { return refuse("proxy_done") }
 
 func (unbound) ProxyRecordMetric(uint32, uint64) uint32 { return refuse("proxy_record_metric") }
+
+func (unbound) ProxyDefineMetric(uint32, *byte, int, *uint32) uint32 {
+	return refuse("proxy_define_metric")
+}
+
+func (unbound) ProxyIncrementMetric(uint32, int64) uint32 { return refuse("proxy_increment_metric") }
+
+func (unbound) ProxyGetMetric(uint32, *uint64) uint32 { return refuse("proxy_get_metric") }

@@ -42,7 +42,7 @@ type Options struct {
 	// configuration are looked up. Empty means the caller's.
 	Dir string
 	// ReadyTimeout bounds the start. Zero means four minutes: compiling the wasm
-	// takes 2 to 3 s on an idle machine, and many times that on a busy one.
+	// takes some 2 s on an idle machine, and many times that on a busy one.
 	ReadyTimeout time.Duration
 }
 

@@ -1,0 +1,18 @@
+//go:build !wasip1
+
+package abi
+
+// Metric is of no use: there is no host outside wasm.
+type Metric uint32
+
+// DefineCounter defines nothing.
+func DefineCounter(string) Metric { return 0 }
+
+// DefineGauge defines nothing.
+func DefineGauge(string) Metric { return 0 }
+
+// Add does nothing.
+func (Metric) Add(int64) {}
+
+// Value returns 0.
+func (Metric) Value() int64 { return 0 }
