@@ -1,10 +1,7 @@
-//go:build unix
-
 package plugin
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
@@ -109,15 +106,6 @@ func (f *benchFleet) turn(id []byte) policy.Reason {
 // benchBatch is the number of sessions that are placed before they are ended, which is
 // not measured.
 const benchBatch = 1024
-
-// cpuTime is what this process has used, in ns.
-func cpuTime(b *testing.B) float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return float64(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // place measures first turns, and returns their CPU time in ns.
 func (f *benchFleet) place(b *testing.B) (cpu float64) {

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -37,6 +36,9 @@ const (
 	isScope
 	isSession
 )
+
+// noRank is behind every session header.
+const noRank = 1 << 30
 
 // roleOf is a role of a header that is read.
 type roleOf struct {
@@ -90,7 +92,7 @@ func (n *headerNames) add(name string, r role, rank int) {
 
 // read fills the request from the gateway's headers.
 func (r *request) read(names *headerNames) {
-	*r = request{scopes: r.scopes[:0], rank: math.MaxInt}
+	*r = request{scopes: r.scopes[:0], rank: noRank}
 	for range names.scopes {
 		r.scopes = append(r.scopes, "") // absent is a scope of its own
 	}
