@@ -88,7 +88,7 @@ func (f *filter) start(config *Config) {
 	f.names = newHeaderNames(config)
 	f.reading = config.readsBodies()
 	addTarget(config.Target.Header)
-	data := gatewayData{}
+	data := &gatewayData{}
 	secret, err := sharedSecret(data)
 	if err != nil {
 		proxywasm.LogError("pinwheel: shared data does not answer, sessions are not kept: " + err.Error())

@@ -149,7 +149,8 @@ func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int, now int64
 		p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, now)
 	}
 	for _, i := range p.spares {
-		p.target = append(append(p.target, ','), r.List[i].Address...)
+		p.target = append(p.target, ',')
+		p.target = append(p.target, r.List[i].Address...)
 	}
 	return p.target
 }

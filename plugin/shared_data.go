@@ -26,7 +26,7 @@ const createCAS = 0xffffffff
 // gatewayData is the gateway's shared data.
 type gatewayData struct{}
 
-func (gatewayData) get(key string) ([]byte, uint32, error) {
+func (*gatewayData) get(key string) ([]byte, uint32, error) {
 	value, cas, err := abi.GetSharedData(key)
 	if err == types.ErrorStatusNotFound {
 		return nil, createCAS, nil
@@ -37,8 +37,8 @@ func (gatewayData) get(key string) ([]byte, uint32, error) {
 	return value, cas, err
 }
 
-func (gatewayData) set(key string, value []byte, cas uint32) error {
+func (*gatewayData) set(key string, value []byte, cas uint32) error {
 	return abi.SetSharedData(key, value, cas)
 }
 
-func (gatewayData) forget() { abi.FreeHostMemory() }
+func (*gatewayData) forget() { abi.FreeHostMemory() }

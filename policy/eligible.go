@@ -25,7 +25,7 @@ func (c *Replica) Condition() State {
 // unhealthy for seconds, and a named host beats none.
 func (r *Replicas) Panicking(now int64) bool {
 	for i := range r.List {
-		if r.List[i].places(now, false) {
+		if c := &r.List[i]; c.plain() || c.places(now, false) {
 			return false
 		}
 	}
@@ -46,6 +46,10 @@ func (c *Replica) places(now int64, panicking bool) bool {
 func (c *Replica) spares(now int64, panicking bool) bool {
 	return c.places(now, panicking) && (panicking || !c.Health.Cooling())
 }
+
+// plain reports, of nearly every replica at nearly every time, that it places, spares
+// and keeps: for whom asks often, before he asks those.
+func (c *Replica) plain() bool { return c.State == Active && !c.Drained && c.Health.Cooldown == 0 }
 
 // keeps reports whether the replica still serves its pins at now. Sessions do not
 // come back to one that cools down before a trial has shown that it is well;

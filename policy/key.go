@@ -54,9 +54,9 @@ func score(session, replica uint64) uint64 {
 }
 
 // sipHashes are SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012), keyed
-// by k0 and k1, and by zero, in one pass. They are written out over local variables,
-// without a loop but for the message: on the way of every turn, calls, memory and
-// loops would cost more than the arithmetic.
+// by k0 and k1, and by zero, in one pass. They are written out, without a call or a
+// loop but for the message: on the way of every turn those would cost more than the
+// arithmetic.
 func sipHashes(k0, k1 uint64, msg []byte) (keyed, plain Hash) {
 	const (
 		init0 = 0x736f6d6570736575
@@ -69,36 +69,46 @@ func sipHashes(k0, k1 uint64, msg []byte) (keyed, plain Hash) {
 	last := uint64(len(msg)) << 56
 	for ; len(msg) >= 8; msg = msg[8:] {
 		m := binary.LittleEndian.Uint64(msg)
-		v0, v1, v2, v3 = sipWord(v0, v1, v2, v3, m)
-		w0, w1, w2, w3 = sipWord(w0, w1, w2, w3, m)
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3^m)
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+		v0 ^= m
+		w0, w1, w2, w3 = sipRound(w0, w1, w2, w3^m)
+		w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+		w0 ^= m
 	}
 	for i, b := range msg {
 		last |= uint64(b) << (8 * i)
 	}
-	return sipEnd(sipWord(v0, v1, v2, v3, last)), sipEnd(sipWord(w0, w1, w2, w3, last))
-}
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3^last)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v2 = v0^last, v2^0xee
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	keyed.Hi = v0 ^ v1 ^ v2 ^ v3
+	v1 ^= 0xdd
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	keyed.Lo = v0 ^ v1 ^ v2 ^ v3
 
-// sipWord takes one word of the message in.
-func sipWord(v0, v1, v2, v3, m uint64) (uint64, uint64, uint64, uint64) {
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3^m)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	return v0 ^ m, v1, v2, v3
-}
-
-func sipEnd(v0, v1, v2, v3 uint64) (h Hash) {
-	v0, v1, v2, v3 = sipRounds(v0, v1, v2^0xee, v3)
-	h.Hi = v0 ^ v1 ^ v2 ^ v3
-	v0, v1, v2, v3 = sipRounds(v0, v1^0xdd, v2, v3)
-	h.Lo = v0 ^ v1 ^ v2 ^ v3
-	return h
-}
-
-// sipRounds are four.
-func sipRounds(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	return sipRound(v0, v1, v2, v3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3^last)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w2 = w0^last, w2^0xee
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	plain.Hi = w0 ^ w1 ^ w2 ^ w3
+	w1 ^= 0xdd
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	plain.Lo = w0 ^ w1 ^ w2 ^ w3
+	return keyed, plain
 }
 
 func sipRound(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {

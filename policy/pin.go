@@ -64,7 +64,7 @@ func Judge(p Pin, r *Replicas, now, timeout int64) Reason {
 		return Expired
 	case i < 0 || r.List[i].State == Removed:
 		return FailoverRemoved
-	case !r.List[i].keeps(now, r.Panicking(now)):
+	case !r.List[i].plain() && !r.List[i].keeps(now, r.Panicking(now)):
 		return FailoverUnhealthy
 	}
 	return Pinned

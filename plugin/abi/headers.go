@@ -84,19 +84,20 @@ func (h *Headers) Next(of *Names) (number int, value string, ok bool) {
 		if h.left == 0 {
 			break
 		}
-		n, v := int(load32(h.data, h.sizes)), int(load32(h.data, h.sizes+4))
-		name := h.at
+		size := unsafe.Pointer(&h.data[h.sizes])
+		n := int(*(*uint32)(size))
+		name, split := h.at, h.at+n
+		h.at = split + int(*(*uint32)(unsafe.Add(size, 4))) + 2
 		h.left--
 		h.sizes += 8
-		h.at += n + v + 2
 		if h.at > len(h.data) {
 			h.left = 0
 			break
 		}
 		known := of.buckets[bucket&63]
 		for i := range known {
-			if text := known[i].text; n == len(text) && n > 0 && same(&h.data[name], text) {
-				return known[i].number, view(h.data[name+n+1 : h.at-1]), true
+			if k := &known[i]; n == len(k.text) && n > 0 && same(&h.data[name], k.text) {
+				return k.number, view(h.data[split+1 : h.at-1]), true
 			}
 		}
 	}
