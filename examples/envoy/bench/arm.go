@@ -49,6 +49,15 @@ type gateway struct {
 // plain is a gateway with one of the modules, or bare.
 func (b *bench) plain(name string) gateway { return gateway{name: name, wasm: b.wasm[name]} }
 
+// modulesBeside is the list, with the build of -beside if there is one.
+func (b *bench) modulesBeside(names ...string) []string {
+	if b.settings.beside == "" {
+		return names
+	}
+	b.wasm[beside] = b.settings.beside
+	return append(names, beside)
+}
+
 // start brings up a gateway and, in a pinned run, puts it on its CPU: after the start, since compiling takes all CPUs.
 func (b *bench) start(ctx context.Context, g gateway) (*arm, error) {
 	port, err := envoytest.FreePort()

@@ -66,7 +66,7 @@ func main() {
 	flag.BoolVar(&c.Small, "small", false, "small sizes: to see that everything works; the figures mean little")
 	flag.StringVar(&c.version, "envoy", wheel.Versions[0], "Envoy version; $ENVOY overrides it with a binary of yours")
 	flag.StringVar(&c.wasm, "wasm", "", "another build of Pinwheel; default dist/pinwheel.wasm of the checkout")
-	flag.StringVar(&c.beside, "beside", "", "one more build, such as that before a change, to measure beside it in the experiment sticky")
+	flag.StringVar(&c.beside, "beside", "", "one more build, such as that before a change, to measure beside it in the experiments sticky and start")
 	flag.BoolVar(&c.Pin, "pin", runtime.NumCPU() > 1, "run the gateway on CPU 0 and the load on CPU 1")
 	flag.StringVar(&c.json, "json", "", "write the results to this file; - is stdout, then without tables")
 	flag.BoolVar(&c.compare, "compare", true, "compare the ratios with the results that are kept")

@@ -25,10 +25,10 @@ func startsOf(s settings) int { return min(s.Rounds, 7) }
 const manyWorkers = 5
 
 // started is what one start tells.
-type started struct{ start, resident, worker, first, median float64 }
+type started struct{ start, cpu, resident, worker, first, median float64 }
 
 func runStart(ctx context.Context, b *bench) ([]row, error) {
-	names := []string{bare, withEmpty, withFloor, withPinwheel}
+	names := b.modulesBeside(bare, withEmpty, withFloor, withPinwheel)
 	all := make([][]started, len(names))
 	b.progress.loop(startsOf(b.settings) * len(names))
 	for range startsOf(b.settings) {
@@ -51,9 +51,12 @@ func runStart(ctx context.Context, b *bench) ([]row, error) {
 	const empty = 1
 	for i, name := range names {
 		ready := func(s started) float64 { return s.start }
+		cpu := func(s started) float64 { return s.cpu }
 		worker := func(s started) float64 { return s.worker }
 		rows = append(rows, newRow("", name, "ready", "s", of(i, ready)),
 			newRow("", name, "ready, of empty", times, combine(of(i, ready), of(empty, ready), over)),
+			newRow("", name, "CPU until ready", "s", of(i, cpu)),
+			newRow("", name, "CPU until ready, of empty", times, combine(of(i, cpu), of(empty, cpu), over)),
 			newRow("", name, "first request", "us", of(i, func(s started) float64 { return s.first })),
 			newRow("", name, "first, of the next", times, of(i, func(s started) float64 { return s.first / s.median })),
 			newRow("", name, "memory", "MB", of(i, func(s started) float64 { return s.resident })),
@@ -78,6 +81,10 @@ func (b *bench) startOnce(ctx context.Context, name string) (s started, err erro
 		return s, err
 	}
 	defer b.end(a)
+	cpu, err := a.cpu()
+	if err != nil {
+		return s, err
+	}
 	one, err := envoytest.ResidentBytes(a.envoy.Pid())
 	if err != nil {
 		return s, err
@@ -94,7 +101,7 @@ func (b *bench) startOnce(ctx context.Context, name string) (s started, err erro
 	defer b.end(m)
 	many, err := envoytest.ResidentBytes(m.envoy.Pid())
 	return started{
-		start: a.envoy.StartUp.Seconds(), resident: float64(one) / 1e6, worker: float64(many-one) / 1e6 / (manyWorkers - 1),
+		start: a.envoy.StartUp.Seconds(), cpu: cpu.Seconds(), resident: float64(one) / 1e6, worker: float64(many-one) / 1e6 / (manyWorkers - 1),
 		first: micros(first.First), median: micros(first.P50),
 	}, err
 }

@@ -19,11 +19,7 @@ func (b *bench) stickyOrders() (names []string, orders []order) {
 }
 
 func runSticky(ctx context.Context, b *bench) ([]row, error) {
-	arms := []string{bare, withEmpty, withFloor, withPinwheel}
-	if b.settings.beside != "" {
-		arms = append(arms, beside)
-		b.wasm[beside] = b.settings.beside
-	}
+	arms := b.modulesBeside(bare, withEmpty, withFloor, withPinwheel)
 	names, orders := b.stickyOrders()
 	var running []*arm
 	for _, name := range arms {
