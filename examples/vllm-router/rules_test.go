@@ -214,7 +214,7 @@ func ruleNobodyHealthy(t *testing.T) {
 	}
 }
 
-// 60 sessions by consistent_hash on four replicas, of which one fails and comes back. Both spread its sessions over all
+// 300 sessions by consistent_hash on four replicas, of which one fails and comes back. Both spread its sessions over all
 // others; then they return there, and stay here unless there is no bound.
 func ruleComingBack(t *testing.T) {
 	p := startPair(t, 4, 4, map[string]any{"policy": "consistent_hash"})
@@ -231,7 +231,7 @@ func ruleComingBack(t *testing.T) {
 	} {
 		home := p.all[3]
 		moved := map[string]string{}
-		for i := range 60 {
+		for i := range 300 { // of fewer, a ring that is uneven as rings are may give none to a replica
 			if id := fmt.Sprint("s", i); p.turn(side.r, id).replica == home {
 				moved[id] = ""
 			}
