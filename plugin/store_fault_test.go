@@ -55,6 +55,27 @@ func TestLostValuesAreAnEmptyPool(t *testing.T) {
 	}
 }
 
+// A value of nothing comes without an address, and is none: envoyproxy/envoy hands over
+// address 0.
+func TestEmptyValuesAreNone(t *testing.T) {
+	g := startGateway(t, 2, threeReplicas)
+	g.turn("s")
+	for _, key := range g.SharedData().Keys() {
+		if strings.HasPrefix(key, keyRoot) {
+			g.SharedData().Set(key, nil, 0)
+		}
+	}
+	for w := range g.Workers() {
+		if r := g.on(w, turnOf("s")); r.Status != 200 || r.replica == "" {
+			t.Errorf("worker %d: %+v", w, r)
+		}
+	}
+	g.Advance(2 * tick)
+	if n := g.Metric("pinwheel_errors_total.kind.panic"); n != 0 {
+		t.Errorf("%d panics", n)
+	}
+}
+
 func TestForeignSchemaIsLeftAlone(t *testing.T) {
 	data := newMemoryData()
 	s := openStore(t, data, addresses(3), testSession(100))

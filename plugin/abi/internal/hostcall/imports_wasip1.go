@@ -116,9 +116,14 @@ func RecordMetric(id uint32, value uint64) uint32
 //go:noescape
 func GetMetric(id uint32, value unsafe.Pointer) uint32
 
-// Bytes turns what a host wrote as an address and a length into a slice. It costs a
-// comparison, where unsafe.Slice calls the runtime.
-func Bytes(at, n uint32) []byte { return (*[1 << 32]byte)(unsafe.Pointer(Address(at)))[:n:n] }
+// Bytes turns what a host wrote as an address and a length into a slice; nothing has no
+// address. It costs two comparisons, where unsafe.Slice calls the runtime.
+func Bytes(at, n uint32) []byte {
+	if n == 0 {
+		return nil
+	}
+	return (*[1 << 32]byte)(unsafe.Pointer(Address(at)))[:n:n]
+}
 
 // Address turns what a host wrote as an address into a pointer.
 func Address(at uint32) *byte {
