@@ -17,7 +17,6 @@ func goals() []goal {
 			[3]string{"64 replicas", placement, "added, of sticky"}, 3, false},
 		{"A sticky turn adds at 1,024 replicas at most 1.3 times what it adds at 4", "replicas",
 			[3]string{"1,024 replicas", stickyTurns, "added, of 4 replicas"}, 1.3, false},
-		{"A first turn does so, too", "replicas", [3]string{"1,024 replicas", placement, "added, of 4 replicas"}, 1.3, false},
 		{"A sticky turn adds at 1,000,000 sessions at most 1.3 times what it adds at 1,000", "sessions",
 			[3]string{"1,000,000 sessions", withPinwheel, "added, of the fewest sessions"}, 1.3, false},
 		{"A session takes at most 48 bytes of Envoy's memory, of 1,000,000", "sessions",
