@@ -243,7 +243,7 @@ func (t *turn) OnHttpStreamDone() {
 		f.open[len(f.open)-1] = nil
 		f.open = f.open[:len(f.open)-1]
 	}
-	// No callback of this stream follows but its deletion.
+	// This is its deletion: no callback of this stream follows.
 	*t = turn{filter: f}
 	f.spare = append(f.spare, t)
 }
