@@ -3,6 +3,8 @@ package plugin
 import (
 	"strconv"
 	"strings"
+
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 )
 
 // canonicalAddress spells IP:PORT or [IPv6]:PORT as the gateway's load balancer does (RFC 5952), the port from 1 to 65535. It
@@ -63,8 +65,8 @@ func parseIPv6(s string, into *[16]byte) bool {
 	i := 0
 	for i < 16 {
 		n, group := 0, uint16(0)
-		for ; n < len(s) && hexDigit(s[n]) >= 0; n++ {
-			group = group<<4 | uint16(hexDigit(s[n]))
+		for ; n < len(s) && json.Hex(s[n]) >= 0; n++ {
+			group = group<<4 | uint16(json.Hex(s[n]))
 		}
 		if n == 0 || n > 4 {
 			return false
@@ -101,15 +103,6 @@ func parseIPv6(s string, into *[16]byte) bool {
 		clear(into[gap : 16-behind])
 	}
 	return true
-}
-
-func hexDigit(c byte) int { return strings.IndexByte("0123456789abcdef", lower(c)) }
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'F' {
-		return c + 'a' - 'A'
-	}
-	return c
 }
 
 // withPort spells the address with a port behind it.

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 )
 
 // inString reads on in a string and returns the number of bytes read.
@@ -61,7 +63,7 @@ func (s *bodyID) inEscape(c byte) {
 	switch {
 	case s.keep < 0: // nothing but the length of \" and \\ matters
 	case s.digits > 0:
-		digit := hex(c)
+		digit := json.Hex(c)
 		if digit < 0 {
 			s.state = scanDone
 			return
@@ -76,7 +78,7 @@ func (s *bodyID) inEscape(c byte) {
 		return
 	default:
 		s.unpaired()
-		decoded := unescaped(c)
+		decoded := json.Unescaped(c)
 		if decoded == 0 {
 			s.state = scanDone
 			return
@@ -116,23 +118,4 @@ func (s *bodyID) addRune(r rune) {
 	for _, c := range b[:utf8.EncodeRune(b[:], r)] {
 		s.add(c)
 	}
-}
-
-// unescaped returns what a backslash and c stand for, 0 if nothing.
-func unescaped(c byte) byte {
-	switch c {
-	case '"', '\\', '/':
-		return c
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	}
-	return 0
 }

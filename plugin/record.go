@@ -49,15 +49,6 @@ const (
 
 var errSchema = errors.New("pinwheel: shared data of another schema")
 
-// encode appends the record to dst.
-func (r *record) encode(dst []byte) []byte {
-	dst = r.appendHeader(dst)
-	for i := range r.List {
-		dst = appendReplica(dst, &r.List[i])
-	}
-	return dst
-}
-
 // text returns the whole record, valid until it is next read or written.
 func (r *record) text() []byte {
 	r.raw = r.appendHeader(r.raw[:0])

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/json"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -105,27 +106,14 @@ func unescape(s string) string {
 		switch {
 		case s[i] == '+':
 			b = append(b, ' ')
-		case s[i] == '%' && i+2 < len(s) && hex(s[i+1]) >= 0 && hex(s[i+2]) >= 0:
-			b = append(b, byte(hex(s[i+1])<<4|hex(s[i+2])))
+		case s[i] == '%' && i+2 < len(s) && json.Hex(s[i+1]) >= 0 && json.Hex(s[i+2]) >= 0:
+			b = append(b, byte(json.Hex(s[i+1])<<4|json.Hex(s[i+2])))
 			i += 2
 		default:
 			b = append(b, s[i])
 		}
 	}
 	return string(b)
-}
-
-// hex returns the value of a hexadecimal digit, or -1.
-func hex(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
 }
 
 // finish ends the session in the pool of the request's cluster. If it is not open

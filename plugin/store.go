@@ -46,13 +46,12 @@ type store struct {
 	view record
 
 	key, buf []byte // scratch
-	// shardName is the last shard's key; all begin with the same shardPrefix bytes.
-	shardName   []byte
-	shardPrefix int
-	stats       storeStats
-	sweeping    uint32 // the shard that was swept last
-	noRoom      int64  // when a sweep for room last found none, ms
-	suspicion   suspicion
+	// shardName is the last shard's key.
+	shardName []byte
+	stats     storeStats
+	sweeping  uint32 // the shard that was swept last
+	noRoom    int64  // when a sweep for room last found none, ms
+	suspicion suspicion
 }
 
 // storeStats counts what the store did since the numbers were last reported.
@@ -75,6 +74,7 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 		max:     uint64(session.MaxSessions),
 		noRoom:  -roomPause,
 	}
+	s.shardName = []byte(s.prefix + shardsName)
 	s.sum = sumOf(s.members, s.timeout)
 	if pool.Discovered {
 		s.discovers, s.members = true, nil

@@ -20,13 +20,13 @@ func shardsFor(sessions uint64) uint32 {
 
 func (s *store) shardOf(h policy.Hash) uint32 { return uint32(h.Lo) & (s.view.shards - 1) }
 
+// shardsName is what the keys of a pool's shards have behind the pool's name, before
+// their number.
+const shardsName = "s/"
+
 // shardKey returns the key of a shard, valid until that of the next is made.
 func (s *store) shardKey(i uint32) string {
-	if len(s.shardName) == 0 {
-		s.shardName = append(append(s.shardName, s.prefix...), "s/"...)
-		s.shardPrefix = len(s.shardName)
-	}
-	s.shardName = appendShard(s.shardName[:s.shardPrefix], i)
+	s.shardName = appendShard(s.shardName[:len(s.prefix)+len(shardsName)], i)
 	return unsafe.String(unsafe.SliceData(s.shardName), len(s.shardName))
 }
 

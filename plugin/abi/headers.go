@@ -62,7 +62,7 @@ func NamesOf(names ...string) *Names {
 func (n *Names) Add(name string) int {
 	bucket := uint32(shortNames)
 	if len(name) >= 4 {
-		bucket = bucketOf(uint32(len(name)), load32([]byte(name), len(name)-4))
+		bucket = bucketOf(uint32(len(name)), binary.LittleEndian.Uint32([]byte(name[len(name)-4:])))
 	}
 	for _, known := range n.buckets[bucket] {
 		if known.text == name {
@@ -106,7 +106,9 @@ func (h *Headers) Next(of *Names) (number int, value string, ok bool) {
 
 // pass passes over headers whose buckets are empty and returns the bucket of the one
 // after them. It calls nothing and has few variables: official Go makes of each turn of a
-// loop a jump by table, at which V8 moves all variables of the function about.
+// loop a jump by table, at which V8 moves all variables of the function about. It reads
+// words where they stand, little-endian, as wasm does (WebAssembly Core 4.4.7) and the
+// processors that tests run on: encoding/binary reads byte by byte on wasm.
 func (h *Headers) pass(filled uint64) (bucket uint32) {
 	left, at := h.left, h.at
 	data, sizes := unsafe.Pointer(&h.data[0]), unsafe.Pointer(&h.data[h.sizes])
@@ -134,11 +136,6 @@ func (h *Headers) pass(filled uint64) (bucket uint32) {
 	h.left, h.at = left, at
 	return bucket
 }
-
-// load32 reads a little-endian number. Official Go reads eight bytes one by one on
-// wasm where encoding/binary is asked; wasm itself reads them at once, wherever they
-// stand (WebAssembly Core 4.4.7). The processors that tests run on do, too.
-func load32(b []byte, i int) uint32 { return *(*uint32)(unsafe.Pointer(&b[i : i+4][0])) }
 
 // same reports whether what begins at p is the text, which is not empty: by words,
 // the last of which may begin within the one before.

@@ -18,7 +18,7 @@ func decode(s string) string {
 			continue
 		}
 		if i++; s[i] != 'u' {
-			b = append(b, unescaped(s[i]))
+			b = append(b, Unescaped(s[i]))
 			continue
 		}
 		r := codeUnit(s[i+1:])
@@ -37,12 +37,13 @@ func decode(s string) string {
 // codeUnit reads the digits of \u.
 func codeUnit(s string) (r rune) {
 	for i := range min(4, len(s)) {
-		r = r<<4 | rune(max(hex(s[i]), 0))
+		r = r<<4 | rune(max(Hex(s[i]), 0))
 	}
 	return r
 }
 
-func hex(c byte) int {
+// Hex returns the value of a hexadecimal digit, -1 of anything else.
+func Hex(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
 		return int(c - '0')
@@ -52,8 +53,8 @@ func hex(c byte) int {
 	return -1
 }
 
-// unescaped returns what a backslash and c stand for, 0 if nothing.
-func unescaped(c byte) byte {
+// Unescaped returns what a backslash and c stand for, 0 if nothing.
+func Unescaped(c byte) byte {
 	switch c {
 	case '"', '\\', '/':
 		return c
