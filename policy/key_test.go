@@ -111,3 +111,14 @@ func TestAppendScopeBytes(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// The rank is the hash under the zero key, though both come of one pass.
+func TestRankIsTheHashUnderZero(t *testing.T) {
+	for n := range 41 {
+		id := []byte(strings.Repeat("session ", 6)[:n])
+		zero, other := policy.NewKey(policy.Secret{}, id), policy.NewKey(policy.Secret{1}, id)
+		if zero.Rank != zero.Hash.Lo || other.Rank != zero.Rank || other.Hash == zero.Hash {
+			t.Errorf("%d bytes: %x under zero, %x under another", n, zero, other)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -138,4 +139,16 @@ func FuzzAppendString(f *testing.F) {
 			t.Fatalf("%q is %s", s, text)
 		}
 	})
+}
+
+func TestHex(t *testing.T) {
+	for c := range 256 {
+		want := -1
+		if n, err := strconv.ParseUint(string([]byte{byte(c)}), 16, 8); err == nil {
+			want = int(n)
+		}
+		if got := json.Hex(byte(c)); got != want {
+			t.Errorf("Hex(%#x) is %d, want %d", c, got, want)
+		}
+	}
 }
