@@ -85,9 +85,9 @@ func (f *filter) execute(method, action, query string) (status uint32, text stri
 // requestHeader returns the value of a header, "" if there is none. It is another
 // look at all headers, for what few requests are asked.
 func requestHeader(name string) (value string) {
-	headers, names := abi.RequestHeaders(), abi.NamesOf(name)
-	for _, v, ok := headers.Next(names); ok; _, v, ok = headers.Next(names) {
-		value = v
+	headers := abi.RequestHeaders()
+	for _, h := range abi.NamesOf(name).Find(headers) {
+		value = headers.Value(h)
 	}
 	return value
 }

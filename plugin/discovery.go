@@ -131,9 +131,9 @@ var statusHeader = abi.NamesOf(":status")
 
 func readAnswer(size int) (answer []byte, err error) {
 	headers := abi.HTTPCallHeaders()
-	_, status, _ := headers.Next(statusHeader)
+	status := statusHeader.Find(headers)
 	switch {
-	case status != "200":
+	case len(status) == 0 || headers.Value(status[0]) != "200":
 		return nil, errStatus
 	case size == 0 || size > maxAnswer:
 		return nil, errAnswerSize

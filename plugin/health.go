@@ -47,17 +47,14 @@ func (t *turn) readAnswer() (a answer, read bool) {
 		return a, false
 	}
 	headers := abi.ResponseHeaders()
-	for {
-		number, value, ok := headers.Next(answerHeaders)
-		switch {
-		case !ok:
-			return a, true
-		case number == 0:
-			a.failed = t.filter.config.Health.Statuses.has(value)
-		default:
-			a.retried = value != "1"
+	for _, h := range answerHeaders.Find(headers) {
+		if h.Number == 0 {
+			a.failed = t.filter.config.Health.Statuses.has(headers.Value(h))
+		} else {
+			a.retried = headers.Value(h) != "1"
 		}
 	}
+	return a, true
 }
 
 // succeeded records a plain answer, unless it is not the replica's: the gateway's to a

@@ -97,9 +97,9 @@ func (r *request) read(names *headerNames) {
 		r.scopes = append(r.scopes, "") // absent is a scope of its own
 	}
 	headers := abi.RequestHeaders()
-	for number, value, ok := headers.Next(&names.names); ok; number, value, ok = headers.Next(&names.names) {
-		for _, as := range names.roles[number] {
-			r.take(as, value)
+	for _, h := range names.names.Find(headers) {
+		for _, as := range names.roles[h.Number] {
+			r.take(as, headers.Value(h))
 		}
 	}
 	r.json = r.json && !r.encoded

@@ -18,14 +18,9 @@ func inject(callback string) {
 	if callback != "proxy_on_request_headers" {
 		return
 	}
-	const header = "x-pinwheel-inject"
 	headers := RequestHeaders()
-	for {
-		_, value, ok := headers.Next(NamesOf(header))
-		switch {
-		case !ok:
-			return
-		case value == "trap":
+	for _, h := range NamesOf("x-pinwheel-inject").Find(headers) {
+		if headers.Value(h) == "trap" {
 			end := uintptr(1<<32 - 16)
 			**(**byte)(unsafe.Pointer(&end)) = 1 // beyond the memory: the VM traps
 		}
