@@ -7,6 +7,7 @@ import (
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -96,10 +97,10 @@ func benchConfig(sessions int) *Config {
 
 // turn is what the plugin does for one, but for what it asks the gateway.
 func (f *benchFleet) turn(id []byte) policy.Reason {
-	f.data.forget()
+	f.data.Forget()
 	key := policy.NewKey(policy.Secret{}, id)
 	d := f.pool.decide(key, true, 0, nil, 1000)
-	f.pool.targetOf(d, key, 2, 1000)
+	f.pool.targetOf(d, key, 1000)
 	return d.Reason
 }
 
@@ -112,7 +113,7 @@ func (f *benchFleet) place(b *testing.B) (cpu float64) {
 	placed := 0
 	end := func() {
 		for ; placed > 0; placed-- {
-			f.data.forget()
+			f.data.Forget()
 			if !f.pool.store.finish(policy.NewKey(policy.Secret{}, f.newcomer(placed-1)).Hash, 1000) {
 				b.Fatal("a new session was not kept")
 			}
@@ -163,17 +164,17 @@ func newBenchData() *benchData {
 	return &benchData{values: map[string]*benchValue{}, arena: make([]byte, 0, 1<<20)}
 }
 
-func (d *benchData) get(key string) ([]byte, uint32, error) {
+func (d *benchData) Get(key string) ([]byte, uint32, error) {
 	v := d.values[key]
 	if v == nil {
-		return nil, createCAS, nil
+		return nil, abi.CreateCAS, nil
 	}
 	start := len(d.arena)
 	d.arena = append(d.arena, v.bytes...)
 	return d.arena[start:], v.cas, nil
 }
 
-func (d *benchData) set(key string, value []byte, cas uint32) error {
+func (d *benchData) Set(key string, value []byte, cas uint32) error {
 	v := d.values[key]
 	if v == nil {
 		v = &benchValue{}
@@ -186,7 +187,7 @@ func (d *benchData) set(key string, value []byte, cas uint32) error {
 	return nil
 }
 
-func (d *benchData) forget() { d.arena = d.arena[:0] }
+func (d *benchData) Forget() { d.arena = d.arena[:0] }
 
 // BenchmarkTick is a second of the simulated gateway without requests: a tick of the
 // shipped module in each of two workers and on the main thread, one of which leads.

@@ -16,7 +16,7 @@ func (s *store) follow(h policy.Hash, pinned, served uint32, now int64) bool {
 		return false
 	}
 	s.buf = sh.copyTo(s.buf).put(at, h, policy.Pin{Replica: served, LastSeen: now})
-	if s.write(s.shardKey(index), cas) != written { // another turn decided meanwhile
+	if s.write(s.shards.of(index), cas) != written { // another turn decided meanwhile
 		s.giveBack(served, 1)
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -14,11 +15,11 @@ import (
 // into memory that is used again: what allocates is then the plugin alone.
 type lentData struct{ *memoryData }
 
-func (d lentData) get(key string) ([]byte, uint32, error) {
+func (d lentData) Get(key string) ([]byte, uint32, error) {
 	if v, ok := d.values[key]; ok {
 		return v, d.cas[key], nil
 	}
-	return nil, createCAS, nil
+	return nil, abi.CreateCAS, nil
 }
 
 // A pinned turn makes no garbage in the plugin's own code: shard read, ruling,
@@ -34,7 +35,7 @@ func TestAPinnedTurnAllocatesNothing(t *testing.T) {
 		turn := func(i int, want policy.Reason) {
 			key := keys[i%len(keys)]
 			d := p.decide(key, true, 0, nil, 1000)
-			if d.Reason != want || len(p.targetOf(d, key, 2, 1000)) == 0 {
+			if d.Reason != want || len(p.targetOf(d, key, 1000)) == 0 {
 				t.Errorf("turn %d: %+v, want %s", i, d, want)
 			}
 			p.inflight.begin(d.Replica)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+
+	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
 // inflight counts this worker's running requests for each replica of one pool,
@@ -58,6 +60,9 @@ func (f *inflight) end(replica uint32) {
 
 // find returns the place of the replica's count, or where it belongs.
 func (f *inflight) find(replica uint32) (i int, ok bool) {
+	if at := uint(replica) - 1; at < uint(len(f.counts)) && f.counts[at].replica == replica {
+		return int(at), true // ids begin at 1: as long as none was removed, that is the place
+	}
 	low, high := 0, len(f.counts)
 	for low < high {
 		middle := (low + high) / 2
@@ -72,16 +77,20 @@ func (f *inflight) find(replica uint32) (i int, ok bool) {
 
 func (f *inflight) key(slot int) string { return f.prefix + strconv.Itoa(slot) }
 
+// forget drops the counts of replicas that are gone and have no request left.
+func (f *inflight) forget(r *policy.Replicas) {
+	f.counts = slices.DeleteFunc(f.counts, func(c inflightCount) bool { return c.requests == 0 && r.Index(c.replica) < 0 })
+}
+
 // publish writes the worker's counts. A worker that never had a request takes no
 // slot.
 func (f *inflight) publish(now int64) error {
-	f.counts = slices.DeleteFunc(f.counts, func(c inflightCount) bool { return c.requests == 0 })
-	if f.slot < 0 && len(f.counts) == 0 {
+	f.encode(now)
+	if f.slot < 0 && len(f.buf) == slotHeader {
 		return nil
 	}
-	f.encode(now)
 	if f.slot >= 0 {
-		err := f.data.set(f.key(f.slot), f.buf, f.cas)
+		err := f.data.Set(f.key(f.slot), f.buf, f.cas)
 		if err == nil {
 			return f.reread()
 		}
@@ -96,14 +105,14 @@ func (f *inflight) publish(now int64) error {
 // claim takes the first slot that nobody holds.
 func (f *inflight) claim(now int64) error {
 	for slot := range maxSlots {
-		value, cas, err := f.data.get(f.key(slot))
+		value, cas, err := f.data.Get(f.key(slot))
 		if err != nil {
 			return err
 		}
 		if owner, beat, ok := slotOwner(value); ok && owner != f.owner && now-beat < staleAfter {
 			continue
 		}
-		err = f.data.set(f.key(slot), f.buf, cas)
+		err = f.data.Set(f.key(slot), f.buf, cas)
 		if err == nil {
 			f.slot = slot
 			return f.reread()
@@ -117,7 +126,7 @@ func (f *inflight) claim(now int64) error {
 
 // reread learns the cas of what was just written.
 func (f *inflight) reread() error {
-	value, cas, err := f.data.get(f.key(f.slot))
+	value, cas, err := f.data.Get(f.key(f.slot))
 	if owner, _, ok := slotOwner(value); err == nil && (!ok || owner != f.owner) {
 		f.slot = -1
 	}
@@ -128,6 +137,9 @@ func (f *inflight) reread() error {
 func (f *inflight) encode(now int64) {
 	f.buf = appendOwner(f.buf[:0], f.owner, now)
 	for _, c := range f.counts {
+		if c.requests == 0 {
+			continue
+		}
 		f.buf = binary.LittleEndian.AppendUint32(f.buf, c.replica)
 		f.buf = binary.LittleEndian.AppendUint32(f.buf, c.requests)
 	}
@@ -163,7 +175,7 @@ func (f *inflight) on(replica uint32) uint32 {
 func (f *inflight) observe(now int64) error {
 	clear(f.others)
 	for slot := range maxSlots {
-		value, _, err := f.data.get(f.key(slot))
+		value, _, err := f.data.Get(f.key(slot))
 		if err != nil {
 			return err
 		}

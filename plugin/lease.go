@@ -22,7 +22,7 @@ func newLease(data sharedData, pool string, owner uint64) *lease {
 // renewing it if it may. A reluctant worker lets a free lease lie for that many
 // ticks, so that others come first; a superseded one lets even its own run out.
 func (l *lease) hold(now int64, reluctance int) bool {
-	value, cas, err := l.data.get(l.key)
+	value, cas, err := l.data.Get(l.key)
 	if err != nil {
 		return false
 	}
@@ -40,12 +40,12 @@ func (l *lease) hold(now int64, reluctance int) bool {
 	}
 	l.passed = 0
 	l.buf = appendOwner(l.buf[:0], l.owner, now+staleAfter)
-	return l.data.set(l.key, l.buf, cas) == nil
+	return l.data.Set(l.key, l.buf, cas) == nil
 }
 
 // mine reports whether this worker holds the lease at now (ms).
 func (l *lease) mine(now int64) bool {
-	value, _, err := l.data.get(l.key)
+	value, _, err := l.data.Get(l.key)
 	owner, expiry, ok := slotOwner(value)
 	return err == nil && ok && owner == l.owner && now < expiry
 }

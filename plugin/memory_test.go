@@ -7,6 +7,7 @@ import (
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -36,18 +37,18 @@ func (m *memoryData) access(key string, write bool) error {
 	return nil
 }
 
-func (m *memoryData) get(key string) ([]byte, uint32, error) {
+func (m *memoryData) Get(key string) ([]byte, uint32, error) {
 	if err := m.access(key, false); err != nil {
 		return nil, 0, err
 	}
 	v, ok := m.values[key]
 	if !ok {
-		return nil, createCAS, nil
+		return nil, abi.CreateCAS, nil
 	}
 	return bytes.Clone(v), m.cas[key], nil
 }
 
-func (m *memoryData) set(key string, value []byte, cas uint32) error {
+func (m *memoryData) Set(key string, value []byte, cas uint32) error {
 	if err := m.access(key, true); err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (m *memoryData) set(key string, value []byte, cas uint32) error {
 	return nil
 }
 
-func (m *memoryData) forget() {}
+func (m *memoryData) Forget() {}
 
 // pins returns the pins of a pool, read from the shards themselves.
 func (m *memoryData) pins(pool string) map[policy.Hash]policy.Pin {

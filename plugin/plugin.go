@@ -55,6 +55,7 @@ type filter struct {
 	names  *headerNames
 	secret policy.Secret
 	pools  []*pool
+	only   *pool // if there is but one
 	// discovery is nil where the replicas are configured.
 	discovery *discovery
 	// served is set when this VM has had a request.
@@ -88,7 +89,7 @@ func (f *filter) start(config *Config) {
 	f.names = newHeaderNames(config)
 	f.reading = config.readsBodies()
 	addTarget(config.Target.Header)
-	data := &gatewayData{}
+	data := &abi.SharedData{}
 	secret, err := sharedSecret(data)
 	if err != nil {
 		proxywasm.LogError("pinwheel: shared data does not answer, sessions are not kept: " + err.Error())
@@ -104,6 +105,9 @@ func (f *filter) start(config *Config) {
 		p.store.adopt(milliseconds(), 0)
 		p.observe(milliseconds())
 		f.pools = append(f.pools, p)
+	}
+	if len(f.pools) == 1 {
+		f.only = f.pools[0]
 	}
 	if f.discovery = newDiscovery(config); f.discovery != nil && f.anyEmpty() {
 		f.ask(milliseconds())
@@ -161,8 +165,8 @@ func (f *filter) NewHttpContext(contextID uint32) types.HttpContext {
 
 // poolOf returns the pool that serves the request, or nil.
 func (f *filter) poolOf() *pool {
-	if len(f.pools) == 1 {
-		return f.pools[0]
+	if f.only != nil {
+		return f.only
 	}
 	cluster, err := proxywasm.GetProperty([]string{"xds", "cluster_name"})
 	if err != nil {
@@ -188,17 +192,17 @@ func newFaults() uint64 {
 	return n
 }
 
-// targets are the target headers of all configurations of this VM, for a callback
+// targetHeaders are the target headers of all configurations of this VM, for a callback
 // that panicked before it knew its own.
-var targets []string
+var targetHeaders []string
 
 func addTarget(header string) {
-	for _, t := range targets {
+	for _, t := range targetHeaders {
 		if t == header {
 			return
 		}
 	}
-	targets = append(targets, header)
+	targetHeaders = append(targetHeaders, header)
 }
 
 // stripTargets keeps a client from steering by way of a fault.
@@ -206,7 +210,7 @@ func stripTargets(callback string, _ uint32) {
 	if callback != "proxy_on_request_headers" {
 		return
 	}
-	for _, header := range targets {
+	for _, header := range targetHeaders {
 		_ = proxywasm.RemoveHttpRequestHeader(header)
 	}
 }

@@ -142,7 +142,7 @@ func TestAPinlessTurnAllocatesNothing(t *testing.T) {
 		key := keyOf("s")
 		turn := func() {
 			d := p.decide(key, true, 0, nil, 1000)
-			if d.Reason != policy.Placed || len(p.targetOf(d, key, 2, 1000)) == 0 {
+			if d.Reason != policy.Placed || len(p.targetOf(d, key, 1000)) == 0 {
 				t.Errorf("%s: %+v", name, d)
 			}
 			p.inflight.begin(d.Replica)

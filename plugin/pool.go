@@ -16,6 +16,8 @@ type pool struct {
 	counters   counters
 	gauges     gauges
 	rotations  *rotations
+	// pins is chooser.Pins().
+	pins bool
 	// weighsLoad says that the policy looks at running requests.
 	weighsLoad bool
 	// period is the time between ticks, in ms.
@@ -37,11 +39,8 @@ type pool struct {
 	// address; vanished is set when the last answer named none.
 	overrides map[string]policy.Member
 	vanished  bool
-	// slots find spares in a large pool.
-	slots policy.Slots
-	// target, spares, running and loads are scratch.
-	target  []byte
-	spares  []int
+	targets   targets
+	// running and loads are scratch.
 	running []uint32
 	loads   []*replicaGauges
 }
@@ -61,6 +60,7 @@ func newPool(data sharedData, pc PoolConfig, c *Config, owner uint64) *pool {
 		period:     c.tickPeriod().Milliseconds(),
 		asked:      strings.Join(c.Session.Headers, ", "),
 	}
+	p.pins, p.targets = p.chooser.Pins(), targets{spares: c.Target.Spares, base64: c.Target.Base64, version: noVersion}
 	p.store.policy, p.store.health = p.chooser, c.Health.rule()
 	if pc.Discovered {
 		p.store.grace = 3 * c.Discovery.Interval.Milliseconds()
@@ -91,8 +91,8 @@ func (p *pool) readsPrompts() bool { return p.store.prefixes != nil }
 // pinned decides a turn of the session with that key if it has a pin that holds. If
 // not, or if shared data does not answer, ok is false and nothing is decided.
 func (p *pool) pinned(key policy.Key, now int64) (d policy.Decision, ok bool) {
-	at, ok := p.store.look(key, now)
-	if !ok || at.reason != policy.Pinned {
+	var at placement
+	if !p.store.look(&at, key, now) || at.reason != policy.Pinned {
 		return d, false
 	}
 	return p.decided(policy.Decision{Replica: at.old.Replica, Reason: policy.Pinned}, now), true
@@ -104,7 +104,7 @@ func (p *pool) pinned(key policy.Key, now int64) (d policy.Decision, ok bool) {
 func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, prompt *policy.Prompt, now int64) policy.Decision {
 	d := policy.Decision{Reason: refused}
 	switch {
-	case keyed && p.chooser.Pins():
+	case keyed && p.pins:
 		ok := false
 		if d, ok = p.store.turn(key, prompt, now); !ok {
 			d = policy.Decision{Reason: policy.Error}
@@ -132,27 +132,14 @@ func (p *pool) decided(d policy.Decision, now int64) policy.Decision {
 	return d
 }
 
-// targetOf returns the address of the decision's replica and those of its spares,
-// as the gateway is told; empty if there is no replica. It is valid until the
-// next call.
-func (p *pool) targetOf(d policy.Decision, key policy.Key, spares int, now int64) []byte {
-	p.target = p.target[:0]
-	r := &p.store.view.Replicas
-	primary := r.Index(d.Replica)
+// targetOf returns what the gateway is told of the decision, "" if there is no replica.
+// It is valid until the next call.
+func (p *pool) targetOf(d policy.Decision, key policy.Key, now int64) string {
+	primary := p.store.view.Index(d.Replica)
 	if primary < 0 {
-		return nil
+		return ""
 	}
-	p.target = append(p.target, r.List[primary].Address...)
-	if p.chooser.Pins() {
-		p.spares = p.slots.Spares(p.spares[:0], r, key, primary, spares, now)
-	} else { // the choice has asked every replica, and a hash's next one is the next of its order
-		p.spares = policy.Spares(p.spares[:0], r, key, primary, spares, now)
-	}
-	for _, i := range p.spares {
-		p.target = append(p.target, ',')
-		p.target = append(p.target, r.List[i].Address...)
-	}
-	return p.target
+	return p.targets.value(&p.store.view, key, primary, p.pins, now)
 }
 
 // addressOf returns the address of the replica with that id, "" if there is none.
@@ -193,6 +180,7 @@ func (p *pool) tick(now int64, reluctance int) (leads bool) {
 	p.store.heard, p.looked, p.answers = false, false, 0
 	p.store.view.changed() // whatever a panic may have left half done
 	p.store.current(now)
+	p.inflight.forget(&p.store.view.Replicas)
 	if err := p.inflight.publish(now); err != nil {
 		p.store.fault(faultSharedData)
 	}

@@ -1,8 +1,6 @@
 package plugin
 
 import (
-	"unsafe"
-
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -14,13 +12,13 @@ type prefixes struct {
 	data   sharedData
 	stats  *storeStats
 	layout policy.PrefixLayout
-	root   string // pw1/POOL/p/
+	shards shardNames // pw1/POOL/p/SHARD
 
 	// read are the shards that the last lookup read, for what is recorded after
 	// it in the same callback.
 	read []prefixShard
 
-	key, buf []byte // scratch
+	buf []byte // scratch
 }
 
 // prefixShard is a shard as read.
@@ -32,7 +30,7 @@ type prefixShard struct {
 
 func newPrefixes(data sharedData, stats *storeStats, pool string, most int) *prefixes {
 	return &prefixes{
-		data: data, stats: stats, layout: policy.NewPrefixLayout(most), root: keyRoot + pool + "/p/",
+		data: data, stats: stats, layout: policy.NewPrefixLayout(most), shards: newShardNames(keyRoot + pool + "/p/"),
 		read: make([]prefixShard, 0, policy.MaxPrefixes),
 	}
 }
@@ -96,7 +94,7 @@ func (x *prefixes) recordIn(index uint32, first int, p *policy.Prompt, replica u
 		if !changed {
 			return true
 		}
-		switch swap(x.data, x.stats, x.shardKey(index), next, s.cas) {
+		switch swap(x.data, x.stats, x.shards.of(index), next, s.cas) {
 		case written:
 			return true
 		case failed:
@@ -115,7 +113,7 @@ func (x *prefixes) shard(index uint32) (prefixShard, bool) {
 			return s, true
 		}
 	}
-	value, cas, err := x.data.get(x.shardKey(index))
+	value, cas, err := x.data.Get(x.shards.of(index))
 	if err != nil {
 		x.stats.faults[faultSharedData]++
 		return prefixShard{}, false
@@ -138,10 +136,4 @@ func (x *prefixes) forget(index uint32) {
 			return
 		}
 	}
-}
-
-// shardKey returns the key of a shard, valid until the next key is made.
-func (x *prefixes) shardKey(index uint32) string {
-	x.key = appendShard(append(x.key[:0], x.root...), index)
-	return unsafe.String(unsafe.SliceData(x.key), len(x.key))
 }

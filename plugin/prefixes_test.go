@@ -165,14 +165,14 @@ type calls struct {
 	reads, writes int
 }
 
-func (c *calls) get(key string) ([]byte, uint32, error) {
+func (c *calls) Get(key string) ([]byte, uint32, error) {
 	c.reads++
-	return c.memoryData.get(key)
+	return c.memoryData.Get(key)
 }
 
-func (c *calls) set(key string, value []byte, cas uint32) error {
+func (c *calls) Set(key string, value []byte, cas uint32) error {
 	c.writes++
-	return c.memoryData.set(key, value, cas)
+	return c.memoryData.Set(key, value, cas)
 }
 
 // A first turn reads each shard of its prompt once, and writes once what it adds. A

@@ -23,6 +23,10 @@ type record struct {
 	// membership is what is in force, see membership.go.
 	membership membership
 
+	// version is another one whenever a replica came or went, or became or ceased to be
+	// plain; it is never noVersion.
+	version uint32
+
 	// raw is the record's text as last read or written, and ends are the ends of the
 	// replicas in it. known says that the replicas are those of raw: whoever changes
 	// them, and does not write them at once, calls changed.
@@ -34,6 +38,10 @@ type record struct {
 // changed says that the replicas are not those of the text any more: the next decode
 // reads them all.
 func (r *record) changed() { r.known = false }
+
+const noVersion = 1<<32 - 1
+
+func (r *record) newVersion() { r.version = (r.version + 1) % noVersion }
 
 const (
 	recordHeader = 1 + 4 + 3*8 + 8 + 4 + 2
@@ -58,6 +66,7 @@ func (r *record) text() []byte {
 		r.ends = append(r.ends, len(r.raw))
 	}
 	r.known = true
+	r.newVersion() // perhaps
 	return r.raw
 }
 
@@ -160,6 +169,7 @@ func (r *record) decode(b []byte) error {
 	if count != len(r.List) {
 		r.List = make([]policy.Replica, count)
 		r.known = false
+		r.newVersion()
 	}
 	if len(r.ends) != count {
 		r.ends = make([]int, count)
@@ -174,10 +184,16 @@ func (r *record) decode(b []byte) error {
 			continue
 		}
 		for range min(comparedAtOnce, count-i) {
-			n := decodeReplica(&r.List[i], b[at:])
+			c := &r.List[i]
+			id, plain := c.ID, c.Plain()
+			n := decodeReplica(c, b[at:])
 			if n == 0 {
 				r.List = nil
+				r.newVersion()
 				return errSchema
+			}
+			if id != c.ID || plain != c.Plain() {
+				r.newVersion()
 			}
 			at, was = at+n, r.ends[i]
 			r.ends[i] = at

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -214,7 +215,7 @@ func FuzzRecord(f *testing.F) {
 			t.Fatalf("got  %s\nwant %s", content(&again), content(&r))
 		}
 		data := newMemoryData()
-		if err := data.set(keyRoot+"p/replicas", value, createCAS); err != nil {
+		if err := data.Set(keyRoot+"p/replicas", value, abi.CreateCAS); err != nil {
 			t.Fatal(err)
 		}
 		s := newStore(data, PoolConfig{Name: "p", Members: addresses(2)}, testSession(100))

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
@@ -40,9 +39,10 @@ const (
 // noRank is behind every session header.
 const noRank = 1 << 30
 
-// roleOf is a role of a header that is read.
+// roleOf is a role of a header that is read, and the next it has, if any.
 type roleOf struct {
 	role role
+	next *roleOf
 	// rank is the scope's position in SessionConfig.ScopeHeaders, or the session
 	// header's in the order in which they count.
 	rank int
@@ -51,8 +51,8 @@ type roleOf struct {
 // headerNames are the headers that a configuration reads.
 type headerNames struct {
 	names  abi.Names
-	roles  [][]roleOf // by the name's number
-	scopes int        // the number of scope headers
+	roles  []*roleOf // by the name's number
+	scopes int       // the number of scope headers
 }
 
 // newHeaderNames lists the headers to read. Session headers count in this order: as
@@ -84,34 +84,44 @@ func (n *headerNames) add(name string, r role, rank int) {
 	if number == len(n.roles) {
 		n.roles = append(n.roles, nil)
 	}
-	roles := &n.roles[number]
-	if !slices.ContainsFunc(*roles, func(has roleOf) bool { return has.role == r }) {
-		*roles = append(*roles, roleOf{r, rank})
+	end := &n.roles[number]
+	for ; *end != nil; end = &(*end).next {
+		if (*end).role == r {
+			return
+		}
 	}
+	*end = &roleOf{role: r, rank: rank}
 }
 
 // read fills the request from the gateway's headers.
 func (r *request) read(names *headerNames) {
-	*r = request{scopes: r.scopes[:0], rank: noRank}
-	for range names.scopes {
-		r.scopes = append(r.scopes, "") // absent is a scope of its own
+	r.path, r.method, r.id, r.secret = "", "", "", ""
+	r.rank, r.repeated, r.json, r.encoded = noRank, false, false, false
+	if names.scopes > 0 {
+		r.scopes = append(r.scopes[:0], make([]string, names.scopes)...) // absent is a scope of its own
 	}
 	headers := abi.RequestHeaders()
 	for _, h := range names.names.Find(headers) {
-		for _, as := range names.roles[h.Number] {
-			r.take(as, headers.Value(h))
+		value := headers.Value(h)
+		for as := names.roles[h.Number]; as != nil; as = as.next {
+			switch as.role {
+			case isPath:
+				r.path = value
+			case isMethod:
+				r.method = value
+			default:
+				r.take(as, value)
+			}
 		}
 	}
-	r.json = r.json && !r.encoded
+	if r.encoded {
+		r.json = false
+	}
 }
 
-// take notes the value of a header in a role.
-func (r *request) take(as roleOf, value string) {
+// take notes the value of a header in a role that not every request has one for.
+func (r *request) take(as *roleOf, value string) {
 	switch as.role {
-	case isPath:
-		r.path = value
-	case isMethod:
-		r.method = value
 	case isSecret:
 		r.secret = value
 	case isContentType:
@@ -162,6 +172,9 @@ func trim(value string) string {
 // reason why it gets none: policy.Keyless or policy.Oversized. An id is bytes,
 // whatever they are.
 func (f *filter) key(r *request, id string) (key policy.Key, refused policy.Reason, ok bool) {
+	if len(r.scopes) == 0 && id != "" && len(id) <= f.config.Session.MaxIDBytes { // nearly all
+		return policy.NewKey(f.secret, []byte(id)), 0, true
+	}
 	f.keyed = r.appendScope(f.keyed[:0])
 	return f.keyBehind(id)
 }
@@ -181,9 +194,6 @@ func (f *filter) keyBehind(id string) (key policy.Key, refused policy.Reason, ok
 		return key, policy.Keyless, false
 	case len(id) > f.config.Session.MaxIDBytes:
 		return key, policy.Oversized, false
-	}
-	if len(f.keyed) == 0 { // nothing goes before it
-		return policy.NewKey(f.secret, []byte(id)), 0, true
 	}
 	f.keyed = append(f.keyed, id...)
 	return policy.NewKey(f.secret, f.keyed), 0, true

@@ -14,7 +14,7 @@ const secretKey = keyRoot + "secret"
 // math/rand/v2 is seeded by the host at start; crypto/rand would kill the VM at
 // the next garbage collection before Envoy 1.39.
 func sharedSecret(data sharedData) (secret policy.Secret, err error) {
-	value, cas, err := data.get(secretKey)
+	value, cas, err := data.Get(secretKey)
 	if err != nil {
 		return secret, err
 	}
@@ -22,8 +22,8 @@ func sharedSecret(data sharedData) (secret policy.Secret, err error) {
 		fresh := binary.LittleEndian.AppendUint64(nil, rand.Uint64())
 		fresh = binary.LittleEndian.AppendUint64(fresh, rand.Uint64())
 		// Losing the race is as good as winning it: the value is read back.
-		_ = data.set(secretKey, fresh, cas)
-		if value, _, err = data.get(secretKey); err != nil {
+		_ = data.Set(secretKey, fresh, cas)
+		if value, _, err = data.Get(secretKey); err != nil {
 			return secret, err
 		}
 	}

@@ -25,11 +25,11 @@ func (d *smallData) size() (n int) {
 	return n
 }
 
-func (d *smallData) set(key string, value []byte, cas uint32) error {
+func (d *smallData) Set(key string, value []byte, cas uint32) error {
 	if !d.evicts && d.size()+len(key)+len(value)-len(d.values[key]) > d.most {
 		return errRefused
 	}
-	if err := d.memoryData.set(key, value, cas); err != nil {
+	if err := d.memoryData.Set(key, value, cas); err != nil {
 		return err
 	}
 	key = strings.Clone(key)

@@ -72,7 +72,7 @@ func TestAMillionSessionsLeaveNoKeys(t *testing.T) {
 	ended, keys, full := 0, 0, 0
 	for i := range sessions {
 		now := int64(1000 + i*every)
-		f.data.forget()
+		f.data.Forget()
 		seen[f.pool.decide(keyOf(i), true, 0, nil, now).Reason]++
 		if i >= 2500 && i%2 == 0 && s.finish(keyOf(i-2500).Hash, now) {
 			ended++

@@ -45,9 +45,8 @@ type store struct {
 	// reads it anew.
 	view record
 
-	key, buf []byte // scratch
-	// shardName is the last shard's key.
-	shardName []byte
+	key, buf  []byte // scratch
+	shards    shardNames
 	stats     storeStats
 	sweeping  uint32 // the shard that was swept last
 	noRoom    int64  // when a sweep for room last found none, ms
@@ -74,7 +73,7 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 		max:     uint64(session.MaxSessions),
 		noRoom:  -roomPause,
 	}
-	s.shardName = []byte(s.prefix + shardsName)
+	s.shards = newShardNames(s.prefix + "s/")
 	s.sum = sumOf(s.members, s.timeout)
 	if pool.Discovered {
 		s.discovers, s.members = true, nil
@@ -90,39 +89,38 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 // is placed by it. ok is false when shared data could not be used; the turn is then
 // unpinned.
 func (s *store) turn(key policy.Key, prompt *policy.Prompt, now int64) (d policy.Decision, ok bool) {
-	p, ok := s.look(key, now)
+	var p placement
 	switch {
-	case !ok:
+	case !s.look(&p, key, now):
 		return policy.Decision{}, false
 	case p.reason == policy.Pinned:
 		return policy.Decision{Replica: p.old.Replica, Reason: policy.Pinned}, true
 	}
-	return s.place(key, prompt, now, p)
+	return s.place(key, prompt, now, &p)
 }
 
 // look finds the session's pin and renews it if it holds: the reason is then
 // Pinned. ok is false when shared data could not be used.
-func (s *store) look(key policy.Key, now int64) (p placement, ok bool) {
-	if !s.exists(now) {
-		return p, false
+func (s *store) look(p *placement, key policy.Key, now int64) (ok bool) {
+	if s.view.shards == 0 && !s.exists(now) {
+		return false
 	}
+	p.index = s.shardOf(key.Hash)
 	for range maxTries {
-		p = placement{index: s.shardOf(key.Hash), reason: policy.Placed}
 		if p.shard, p.cas, ok = s.readShard(p.index); !ok {
-			return p, false
+			return false
 		}
 		if p.at = p.shard.find(key.Hash); p.at < 0 {
-			return p, true
+			p.old, p.reason = policy.Pin{}, policy.Placed
+			return true
 		}
 		p.old = p.shard.pin(p.at)
-		if p.reason = s.judge(p.old, now); p.reason != policy.Pinned {
-			return p, true
-		}
-		if !policy.Renew(p.old, now, s.timeout) || s.renew(p.index, p.shard, p.cas, p.at, now) {
-			return p, true
+		if p.reason = s.judge(p.old, now); p.reason != policy.Pinned || !policy.Renew(p.old, now, s.timeout) ||
+			s.renew(p.index, p.shard, p.cas, p.at, now) {
+			return true
 		}
 	}
-	return p, s.fault(faultCAS)
+	return s.fault(faultCAS)
 }
 
 // current makes the view current, and the pool's record exist. It is false when
@@ -154,7 +152,7 @@ func (s *store) renew(index uint32, sh shard, cas uint32, at int, now int64) boo
 	pin := sh.pin(at)
 	pin.LastSeen = now
 	s.buf = sh.copyTo(s.buf).put(at, sh.hash(at), pin)
-	return s.write(s.shardKey(index), cas) != casMismatch
+	return s.write(s.shards.of(index), cas) != casMismatch
 }
 
 // placement is a session as its turn finds it: its shard as read, the position of
@@ -169,7 +167,7 @@ type placement struct {
 }
 
 // place chooses a replica for the session, counts it there and pins it.
-func (s *store) place(key policy.Key, prompt *policy.Prompt, now int64, p placement) (d policy.Decision, ok bool) {
+func (s *store) place(key policy.Key, prompt *policy.Prompt, now int64, p *placement) (d policy.Decision, ok bool) {
 	known := s.recall(prompt, now)
 	id, refused, ok := s.reserve(key, p.old, known, now)
 	if !ok || id == 0 {
@@ -177,7 +175,7 @@ func (s *store) place(key policy.Key, prompt *policy.Prompt, now int64, p placem
 	}
 	for range maxTries {
 		s.buf = p.shard.copyTo(s.buf).put(p.at, key.Hash, policy.Pin{Replica: id, LastSeen: now})
-		switch s.write(s.shardKey(p.index), p.cas) {
+		switch s.write(s.shards.of(p.index), p.cas) {
 		case written:
 			s.giveBack(p.old.Replica, 1)
 			s.stats.placements++
@@ -194,7 +192,7 @@ func (s *store) place(key policy.Key, prompt *policy.Prompt, now int64, p placem
 			s.giveBack(id, 1)
 			return policy.Decision{}, false
 		}
-		if winner, won := s.overtaken(&p, key, now); won {
+		if winner, won := s.overtaken(p, key, now); won {
 			s.giveBack(id, 1)
 			return policy.Decision{Replica: winner.Replica, Reason: policy.Pinned}, true
 		}
@@ -320,7 +318,7 @@ func (s *store) finish(h policy.Hash, now int64) bool {
 		}
 		replica := sh.pin(at).Replica
 		s.buf = sh.copyTo(s.buf).remove(at)
-		switch s.write(s.shardKey(index), cas) {
+		switch s.write(s.shards.of(index), cas) {
 		case written:
 			s.giveBack(replica, 1)
 			if s.view.Void(replica) {

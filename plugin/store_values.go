@@ -20,23 +20,22 @@ func shardsFor(sessions uint64) uint32 {
 
 func (s *store) shardOf(h policy.Hash) uint32 { return uint32(h.Lo) & (s.view.shards - 1) }
 
-// shardsName is what the keys of a pool's shards have behind the pool's name, before
-// their number.
-const shardsName = "s/"
-
-// shardKey returns the key of a shard, valid until that of the next is made.
-func (s *store) shardKey(i uint32) string {
-	s.shardName = appendShard(s.shardName[:len(s.prefix)+len(shardsName)], i)
-	return unsafe.String(unsafe.SliceData(s.shardName), len(s.shardName))
+// shardNames makes the keys of shards: a root, then the shard's number.
+type shardNames struct {
+	key    string   // the last one
+	number *[5]byte // its end: 2^19 shards at most
 }
 
-// appendShard appends a shard's number to a key.
-func appendShard(key []byte, i uint32) []byte {
+func newShardNames(root string) shardNames {
+	key := append([]byte(root), "00000"...)
+	return shardNames{unsafe.String(&key[0], len(key)), (*[5]byte)(key[len(root):])}
+}
+
+// of returns the key of a shard, valid until that of the next is made.
+func (n *shardNames) of(i uint32) string {
 	const digits = "0123456789abcdef"
-	for shift := 16; shift >= 0; shift -= 4 { // 2^19 shards at most: five digits
-		key = append(key, digits[i>>shift&15])
-	}
-	return key
+	*n.number = [5]byte{digits[i>>16&15], digits[i>>12&15], digits[i>>8&15], digits[i>>4&15], digits[i&15]}
+	return n.key
 }
 
 func (s *store) recordKey() string {
@@ -45,24 +44,25 @@ func (s *store) recordKey() string {
 }
 
 func (s *store) readShard(i uint32) (sh shard, cas uint32, ok bool) {
-	value, cas, err := s.data.get(s.shardKey(i))
-	if err != nil {
+	value, cas, err := s.data.Get(s.shards.of(i))
+	switch {
+	case err != nil:
 		return nil, 0, s.fault(faultSharedData)
-	}
-	if sh = value; !sh.valid() {
+	case !shard(value).valid():
 		return nil, 0, s.fault(faultSchema)
 	}
-	return sh, cas, true
+	return value, cas, true
 }
 
 // refresh reads the pool's record into the view.
 func (s *store) refresh() (cas uint32, ok bool) {
-	value, cas, err := s.data.get(s.recordKey())
+	value, cas, err := s.data.Get(s.recordKey())
 	if err != nil {
 		return 0, s.fault(faultSharedData)
 	}
 	if len(value) == 0 {
-		s.view = record{}
+		s.view = record{version: s.view.version}
+		s.view.newVersion()
 		return cas, true
 	}
 	if err := s.view.decode(value); err != nil {
@@ -114,7 +114,7 @@ func (s *store) write(key string, cas uint32) outcome { return swap(s.data, &s.s
 
 // swap sets the key to the value if it has not changed, and counts how that went.
 func swap(data sharedData, stats *storeStats, key string, value []byte, cas uint32) outcome {
-	err := data.set(key, value, cas)
+	err := data.Set(key, value, cas)
 	switch {
 	case err == nil:
 		return written

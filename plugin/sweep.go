@@ -27,7 +27,7 @@ func (s *store) sweepShard(i uint32, now int64) (over int) {
 		}
 		s.buf = shard(s.buf).put(-1, sh.hash(at), pin)
 	}
-	if len(gone) == 0 || s.write(s.shardKey(i), cas) != written {
+	if len(gone) == 0 || s.write(s.shards.of(i), cas) != written {
 		return 0
 	}
 	s.stats.expired += expired
@@ -58,7 +58,7 @@ func (s *store) sweepNext(now int64) (over int) {
 func (s *store) sweep(n uint32, now int64) {
 	for range min(n, s.view.shards) {
 		s.sweepNext(now)
-		s.data.forget()
+		s.data.Forget()
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *store) audit() (found suspicion, ok bool) {
 				drift[r]++
 			}
 		}
-		s.data.forget()
+		s.data.Forget()
 	}
 	after, ok := s.refresh()
 	return suspicion{drift: drift, cas: cas, passes: 1}, ok && after == cas

@@ -1,10 +1,8 @@
 package plugin
 
 import (
-	"encoding/base64"
 	"encoding/binary"
 	"strings"
-	"unsafe"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
@@ -37,23 +35,27 @@ func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 	f.served = true
 	r := &f.request
 	r.read(f.names)
-	if a, ok := f.answer(r); ok {
-		if end || !t.holdReply(r, a) {
-			a.send()
+	if begins(r.path, f.config.Release.Path) || begins(r.path, f.config.Admin.Path) {
+		if a, ok := f.answer(r); ok {
+			if end || !t.holdReply(r, a) {
+				a.send()
+			}
+			return types.ActionPause
 		}
-		return types.ActionPause
 	}
-	p := f.poolOf()
+	p := f.only
 	if p == nil {
-		f.strip()
-		return types.ActionContinue
+		if p = f.poolOf(); p == nil {
+			f.strip()
+			return types.ActionContinue
+		}
 	}
 	if r.repeated {
 		p.store.fault(faultRepeatedHeader)
 	}
 	key, refused, keyed := f.key(r, r.id)
 	now := milliseconds()
-	if !p.store.heard || !p.store.inForce() {
+	if s := p.store; !s.heard || !s.inForce() {
 		p.store.hear(connectionID(), now)
 	}
 	if !end && f.reading {
@@ -89,7 +91,7 @@ func (t *turn) route(p *pool, key policy.Key, keyed bool, d policy.Decision, now
 	f := t.filter
 	t.pool, t.key, t.decision = p, key, d
 	f.send(p, d, key, now)
-	t.begin(keyed && p.chooser.Pins(), now)
+	t.begin(keyed && p.pins, now)
 	if f.config.DecisionLog.Enabled {
 		f.logDecision(p, key, d)
 	}
@@ -121,16 +123,12 @@ func risingID(property []byte) uint64 {
 // send tells the gateway where the request goes. A header that came with the
 // request is never left standing.
 func (f *filter) send(p *pool, d policy.Decision, key policy.Key, now int64) {
-	target := p.targetOf(d, key, f.config.Target.Spares, now)
-	if len(target) == 0 {
+	target := p.targetOf(d, key, now)
+	if target == "" {
 		f.strip()
 		return
 	}
-	value := unsafe.String(unsafe.SliceData(target), len(target))
-	if f.config.Target.Base64 {
-		value = base64.StdEncoding.EncodeToString(target)
-	}
-	if err := abi.ReplaceRequestHeader(f.config.Target.Header, value); err != nil {
+	if err := abi.ReplaceRequestHeader(f.config.Target.Header, target); err != nil {
 		p.store.fault(faultHeader)
 	}
 }

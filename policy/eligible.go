@@ -24,6 +24,10 @@ func (c *Replica) Condition() State {
 // then treated as eligible: a gateway that has just started reports all hosts
 // unhealthy for seconds, and a named host beats none.
 func (r *Replicas) Panicking(now int64) bool {
+	return (len(r.List) == 0 || !r.List[0].plain()) && r.nonePlaces(now)
+}
+
+func (r *Replicas) nonePlaces(now int64) bool {
 	for i := range r.List {
 		if c := &r.List[i]; c.plain() || c.places(now, false) {
 			return false
@@ -46,6 +50,9 @@ func (c *Replica) places(now int64, panicking bool) bool {
 func (c *Replica) spares(now int64, panicking bool) bool {
 	return c.places(now, panicking) && (panicking || !c.Health.Cooling())
 }
+
+// Plain reports that the replica's Condition is Active.
+func (c *Replica) Plain() bool { return c.plain() }
 
 // plain reports, of nearly every replica at nearly every time, that it places, spares
 // and keeps: for whom asks often, before he asks those.

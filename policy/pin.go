@@ -58,13 +58,15 @@ func (r Reason) String() string {
 func Judge(p Pin, r *Replicas, now, timeout int64) Reason {
 	i := r.Index(p.Replica)
 	switch {
+	case i >= 0 && r.List[i].plain() && !Idle(p, now, timeout): // nearly all
+		return Pinned
 	case i >= 0 && r.List[i].Void:
 		return Placed // no session of before is left
 	case Idle(p, now, timeout):
 		return Expired
 	case i < 0 || r.List[i].State == Removed:
 		return FailoverRemoved
-	case !r.List[i].plain() && !r.List[i].keeps(now, r.Panicking(now)):
+	case !r.List[i].keeps(now, r.Panicking(now)):
 		return FailoverUnhealthy
 	}
 	return Pinned

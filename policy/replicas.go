@@ -86,7 +86,7 @@ type Replicas struct {
 // Index returns the position of the replica with that id, or -1.
 // Cost: O(log n) once replicas were removed, O(1) before.
 func (r *Replicas) Index(id uint32) int {
-	if at := int64(id) - 1; at >= 0 && at < int64(len(r.List)) && r.List[at].ID == id {
+	if at := uint(id) - 1; at < uint(len(r.List)) && r.List[at].ID == id {
 		return int(at) // ids begin at 1: as long as none was removed, that is the place
 	}
 	low, high := 0, len(r.List)

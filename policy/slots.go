@@ -27,8 +27,8 @@ type Slots struct {
 }
 
 const (
-	// fewReplicas is the number up to which it is no slower to ask every replica.
-	fewReplicas = 16
+	// FewReplicas is the number up to which it is no slower to ask every replica.
+	FewReplicas = 16
 	// maxDraws bounds the search; where so few may take a session that it ends in
 	// vain, every replica is asked.
 	maxDraws = 64
@@ -36,12 +36,21 @@ const (
 	golden = 0x9e3779b97f4a7c15
 )
 
-// Spares is like the function Spares, which it calls for up to 16 replicas: the order
-// of more is the session's own, too, but not its rendezvous order.
+// SpareClasses is the number of classes of sessions. Those of a class, which is a hash's
+// share of all, have the same spares in a pool of up to FewReplicas, so that whoever
+// needs them often may keep them.
+const SpareClasses = 256
+
+// SpareClass returns the session's class, 0..SpareClasses-1.
+func (k Key) SpareClass() uint8 { return uint8(k.Rank >> 56) }
+
+// Spares is like the function Spares, which it calls for up to FewReplicas: in the
+// rendezvous order of the session's class. That of more is the session's own.
 // Cost: O(n) where a fair share of the replicas may take sessions; O(replicas) once
 // after replicas were added or forgotten, with an allocation where the table grows.
 func (s *Slots) Spares(dst []int, r *Replicas, key Key, primary, n int, now int64) []int {
-	if len(r.List) <= fewReplicas {
+	if len(r.List) <= FewReplicas {
+		key.Rank = uint64(key.SpareClass()) << 56
 		return Spares(dst, r, key, primary, n, now)
 	}
 	if s.count != len(r.List) || s.next != r.NextID || s.last != r.List[s.count-1].Rank {

@@ -4,8 +4,8 @@ package abi
 
 import "github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
-// GetSharedData fails: there is no host outside wasm.
-func GetSharedData(string) ([]byte, uint32, error) { return nil, 0, types.ErrorInternalFailure }
+// Get fails: there is no host outside wasm.
+func (*SharedData) Get(string) ([]byte, uint32, error) { return nil, 0, types.ErrorInternalFailure }
 
-// SetSharedData fails: there is no host outside wasm.
-func SetSharedData(string, []byte, uint32) error { return types.ErrorInternalFailure }
+// Set fails: there is no host outside wasm.
+func (*SharedData) Set(string, []byte, uint32) error { return types.ErrorInternalFailure }

@@ -7,30 +7,39 @@ import (
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 )
 
-// GetSharedData is the SDK's call of that name without its allocations: the
-// value is valid until the callback ends. Errors: types.ErrorStatusNotFound,
-// types.ErrorInternalFailure.
-func GetSharedData(key string) (value []byte, cas uint32, err error) {
+// Get returns the value of the key, valid until the callback ends, and its cas. A key
+// that does not exist has no value, and CreateCAS. Errors: types.ErrorInternalFailure.
+func (*SharedData) Get(key string) (value []byte, cas uint32, err error) {
 	var at, n, c uint32
-	if err := statusError(hostcall.GetSharedData(unsafe.Pointer(unsafe.StringData(key)), uint32(len(key)),
-		unsafe.Pointer(&at), unsafe.Pointer(&n), unsafe.Pointer(&c))); err != nil {
-		return nil, 0, err
+	switch status := hostcall.GetSharedData(unsafe.Pointer(unsafe.StringData(key)), uint32(len(key)),
+		unsafe.Pointer(&at), unsafe.Pointer(&n), unsafe.Pointer(&c)); {
+	case status == 0:
+		if c == 0 {
+			c = CreateCAS
+		}
+		return hostcall.Bytes(at, n), c, nil
+	case status == notFound:
+		return nil, CreateCAS, nil
+	default:
+		return nil, 0, statusError(status)
 	}
-	return hostcall.Bytes(at, n), c, nil
 }
 
-// SetSharedData is the SDK's call of that name. Errors:
+// Set sets the key to the value if cas is still its. Errors:
 // types.ErrorStatusCasMismatch, types.ErrorInternalFailure.
-func SetSharedData(key string, value []byte, cas uint32) error {
+func (*SharedData) Set(key string, value []byte, cas uint32) error {
 	return statusError(hostcall.SetSharedData(unsafe.Pointer(unsafe.StringData(key)), uint32(len(key)),
 		unsafe.Pointer(unsafe.SliceData(value)), uint32(len(value)), cas))
 }
+
+// notFound is the proxy-wasm status of a key that does not exist.
+const notFound = 1
 
 func statusError(status uint32) error {
 	switch status {
 	case 0:
 		return nil
-	case 1:
+	case notFound:
 		return types.ErrorStatusNotFound
 	case 8:
 		return types.ErrorStatusCasMismatch
