@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -23,7 +22,7 @@ func (f *filter) isAdmin(path string) (action, query string, ok bool) {
 // admin does what an operator asks for and returns the answer; such a request is
 // never forwarded.
 func (f *filter) admin(r *request, action, query string) localReply {
-	status, body := f.execute(r.method, action, query)
+	status, body := f.execute(r, action, query)
 	if status == 200 {
 		return localReply{status: 200, body: body}
 	}
@@ -43,15 +42,15 @@ func methodOf(action string) string {
 
 // execute does what an operator asks for, and returns the answer's status and its
 // body, or what is wrong. Who does not know the secret learns nothing else.
-func (f *filter) execute(method, action, query string) (status uint32, text string) {
+func (f *filter) execute(r *request, action, query string) (status uint32, text string) {
 	c := &f.config.Admin
 	var o order
 	switch {
-	case c.Secret != "" && !equal(requestHeader(c.SecretHeader), c.Secret):
+	case c.Secret != "" && !equal(r.names.Value(r.admin), c.Secret):
 		return 401, "missing or wrong " + c.SecretHeader
 	case action != "/status" && action != "/drain" && action != "/undrain" && action != "/reset":
 		return 404, "no " + action + " here; there are /status, /drain, /undrain and /reset"
-	case method != methodOf(action):
+	case r.names.Value(r.method) != methodOf(action):
 		return 405, action + " is asked for by " + methodOf(action)
 	}
 	if wrong := o.read(query, action); wrong != "" {
@@ -80,16 +79,6 @@ func (f *filter) execute(method, action, query string) (status uint32, text stri
 		return resetPools(pools, now)
 	}
 	return drainPools(pools, o.replica, action == "/drain", now)
-}
-
-// requestHeader returns the value of a header, "" if there is none. It is another
-// look at all headers, for what few requests are asked.
-func requestHeader(name string) (value string) {
-	headers := abi.RequestHeaders()
-	for _, h := range abi.NamesOf(name).Find(headers) {
-		value = headers.Value(h)
-	}
-	return value
 }
 
 // order is what the query of an operator names.

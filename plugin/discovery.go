@@ -130,10 +130,9 @@ func (f *filter) OnHTTPCallResponse(call uint32, _, size int) {
 var statusHeader = abi.NamesOf(":status")
 
 func readAnswer(size int) (answer []byte, err error) {
-	headers := abi.HTTPCallHeaders()
-	status := statusHeader.Find(headers)
+	statusHeader.Find(abi.HTTPCallHeaders())
 	switch {
-	case len(status) == 0 || headers.Value(status[0]) != "200":
+	case statusHeader.Value(0) != "200":
 		return nil, errStatus
 	case size == 0 || size > maxAnswer:
 		return nil, errAnswerSize

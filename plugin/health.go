@@ -46,15 +46,12 @@ func (t *turn) readAnswer() (a answer, read bool) {
 	if p.answers > answersRead && p.answers%answersSample != 0 && p.store.isWell(t.decision.Replica) {
 		return a, false
 	}
-	headers := abi.ResponseHeaders()
-	for _, h := range answerHeaders.Find(headers) {
-		if h.Number == 0 {
-			a.failed = t.filter.config.Health.Statuses.has(headers.Value(h))
-		} else {
-			a.retried = headers.Value(h) != "1"
-		}
-	}
-	return a, true
+	answerHeaders.Find(abi.ResponseHeaders())
+	attempts := answerHeaders.Value(1)
+	return answer{
+		failed:  t.filter.config.Health.Statuses.has(answerHeaders.Value(0)),
+		retried: attempts != "" && attempts != "1",
+	}, true
 }
 
 // succeeded records a plain answer, unless it is not the replica's: the gateway's to a

@@ -55,7 +55,7 @@ const (
 func (t *turn) waits(p *pool, r *request, s sessionKey, now int64) bool {
 	f := t.filter
 	inBody := s.refused == policy.Keyless && !s.ok && len(f.config.Session.Body) > 0
-	if !r.json || !inBody && !(s.ok && p.readsPrompts()) {
+	if !inBody && !(s.ok && p.readsPrompts()) || !r.hasJSON() {
 		return false
 	}
 	switch {
@@ -86,7 +86,7 @@ func (t *turn) holdReply(r *request, a localReply) bool {
 	if !f.mayPause() {
 		return false
 	}
-	w := f.newPause(r, a.unnamed && r.json, milliseconds())
+	w := f.newPause(r, a.unnamed && r.hasJSON(), milliseconds())
 	w.reply = a
 	f.wait(t, w)
 	return true

@@ -52,7 +52,6 @@ type filter struct {
 	vm     *vm
 	id     uint32 // of the context
 	config *Config
-	names  *headerNames
 	secret policy.Secret
 	pools  []*pool
 	only   *pool // if there is but one
@@ -86,7 +85,7 @@ func (f *filter) OnPluginStart(int) types.OnPluginStartStatus {
 
 func (f *filter) start(config *Config) {
 	f.config = config
-	f.names = newHeaderNames(config)
+	f.request.headerNames = newHeaderNames(config)
 	f.reading = config.readsBodies()
 	addTarget(config.Target.Header)
 	data := &abi.SharedData{}

@@ -27,12 +27,12 @@ const maxReleases = 2048
 // release ends sessions and returns the answer; such a request is never forwarded.
 func (f *filter) release(r *request, query string) localReply {
 	c := &f.config.Release
-	if r.method != "POST" && r.method != "DELETE" {
+	if method := r.names.Value(r.method); method != "POST" && method != "DELETE" {
 		a := refusal(405, "a session is released by POST or DELETE")
 		a.headers = [][2]string{{"allow", "POST, DELETE"}}
 		return a
 	}
-	if c.Secret != "" && !equal(r.secret, c.Secret) {
+	if c.Secret != "" && !equal(r.names.Value(r.secret), c.Secret) {
 		return refusal(401, "missing or wrong "+c.SecretHeader)
 	}
 	asked := sessionIDs(query)

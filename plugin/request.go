@@ -7,140 +7,83 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
-// request is what the plugin reads of a request's headers, in one pass over all
-// of them. Strings are valid until the callback ends.
+// request is what the plugin reads of a request's headers. Strings are valid until the
+// callback ends.
 type request struct {
-	path, method string
-	// id is the session id, "" if the request has none. Of several values of the
-	// header the first counts; repeated tells that there were others.
+	*headerNames
+	// id is the session id, "" if the request has none: the value of the first session
+	// header that has one. repeated tells that it had others, too.
 	id       string
-	rank     int // of the header that named it
 	repeated bool
-	secret   string
-	// json says that the body is JSON text, as the headers tell, and encoded that it is
-	// compressed.
-	json, encoded bool
-	scopes        []string // values by position in SessionConfig.ScopeHeaders
+	scopes   []string // values by position in SessionConfig.ScopeHeaders
 }
 
-// role is what a header is read for. One name may have several.
-type role uint8
-
-const (
-	isPath role = iota
-	isMethod
-	isSecret
-	isContentType
-	isContentEncoding
-	isScope
-	isSession
-)
-
-// noRank is behind every session header.
-const noRank = 1 << 30
-
-// roleOf is a role of a header that is read, and the next it has, if any.
-type roleOf struct {
-	role role
-	next *roleOf
-	// rank is the scope's position in SessionConfig.ScopeHeaders, or the session
-	// header's in the order in which they count.
-	rank int
-}
-
-// headerNames are the headers that a configuration reads.
+// headerNames are the headers that a configuration reads, by their numbers in names.
 type headerNames struct {
-	names  abi.Names
-	roles  []*roleOf // by the name's number
-	scopes int       // the number of scope headers
+	names                                                  abi.Names
+	path, method, secret, admin, contentType, contentCoded int
+	// sessionHeaders are the session headers in the order in which they count: as configured,
+	// then spelled with "_" for "-" for clients that cannot send a dash.
+	sessionHeaders, scopeHeaders []int
 }
 
-// newHeaderNames lists the headers to read. Session headers count in this order: as
-// configured, then spelled with "_" for "-" for clients that cannot send a dash.
 func newHeaderNames(c *Config) *headerNames {
-	n := &headerNames{scopes: len(c.Session.ScopeHeaders)}
-	n.add(":path", isPath, 0)
-	n.add(":method", isMethod, 0)
-	n.add(c.Release.SecretHeader, isSecret, 0)
-	if c.readsBodies() {
-		n.add("content-type", isContentType, 0)
-		n.add("content-encoding", isContentEncoding, 0)
+	n := &headerNames{}
+	add := n.names.Add
+	n.path, n.method, n.secret, n.admin = add(":path"), add(":method"), add(c.Release.SecretHeader), add(c.Admin.SecretHeader)
+	n.contentType, n.contentCoded = add("content-type"), add("content-encoding")
+	for _, h := range c.Session.Headers {
+		n.sessionHeaders = append(n.sessionHeaders, add(h))
 	}
-	for i, h := range c.Session.ScopeHeaders {
-		n.add(h, isScope, i)
+	for _, h := range c.Session.Headers {
+		n.sessionHeaders = append(n.sessionHeaders, add(strings.ReplaceAll(h, "-", "_")))
 	}
-	for i, h := range c.Session.Headers {
-		n.add(h, isSession, i)
-	}
-	for i, h := range c.Session.Headers {
-		n.add(strings.ReplaceAll(h, "-", "_"), isSession, len(c.Session.Headers)+i)
+	for _, h := range c.Session.ScopeHeaders {
+		n.scopeHeaders = append(n.scopeHeaders, add(h))
 	}
 	return n
 }
 
-// add gives a header a role, and a rank if it has none in that role.
-func (n *headerNames) add(name string, r role, rank int) {
-	number := n.names.Add(name)
-	if number == len(n.roles) {
-		n.roles = append(n.roles, nil)
-	}
-	end := &n.roles[number]
-	for ; *end != nil; end = &(*end).next {
-		if (*end).role == r {
-			return
-		}
-	}
-	*end = &roleOf{role: r, rank: rank}
-}
-
-// read fills the request from the gateway's headers.
-func (r *request) read(names *headerNames) {
-	r.path, r.method, r.id, r.secret = "", "", "", ""
-	r.rank, r.repeated, r.json, r.encoded = noRank, false, false, false
-	if names.scopes > 0 {
-		r.scopes = append(r.scopes[:0], make([]string, names.scopes)...) // absent is a scope of its own
-	}
-	headers := abi.RequestHeaders()
-	for _, h := range names.names.Find(headers) {
-		value := headers.Value(h)
-		for as := names.roles[h.Number]; as != nil; as = as.next {
-			switch as.role {
-			case isPath:
-				r.path = value
-			case isMethod:
-				r.method = value
-			default:
-				r.take(as, value)
+// read reads the gateway's headers.
+func (r *request) read() {
+	r.names.Find(abi.RequestHeaders())
+	r.id, r.repeated = "", false
+	for _, header := range r.sessionHeaders {
+		if r.names.Times(header) > 0 {
+			if r.id, r.repeated = r.first(header); r.id != "" {
+				break
 			}
 		}
 	}
-	if r.encoded {
-		r.json = false
+	if len(r.scopeHeaders) == 0 {
+		return
+	}
+	r.scopes = r.scopes[:0]
+	for _, header := range r.scopeHeaders {
+		value, _ := r.first(header)
+		r.scopes = append(r.scopes, value) // absent is a scope of its own
 	}
 }
 
-// take notes the value of a header in a role that not every request has one for.
-func (r *request) take(as *roleOf, value string) {
-	switch as.role {
-	case isSecret:
-		r.secret = value
-	case isContentType:
-		r.json = isJSON(value)
-	case isContentEncoding:
-		r.encoded = !strings.EqualFold(value, "identity")
-	case isScope:
-		if r.scopes[as.rank] == "" {
-			r.scopes[as.rank] = value
-		}
-	case isSession:
-		switch value = trim(value); {
-		case value == "" || as.rank > r.rank:
-		case as.rank == r.rank:
-			r.repeated = r.repeated || value != r.id
-		default:
-			r.id, r.rank, r.repeated = value, as.rank, false
-		}
+// first returns the first value of the header that is not blank, and whether there are
+// other ones.
+func (r *request) first(header int) (value string, others bool) {
+	if r.names.Times(header) <= 1 {
+		return trim(r.names.Value(header)), false
 	}
+	for _, v := range r.names.Values(header) {
+		if v = trim(v); value == "" {
+			value = v
+		}
+		others = others || v != "" && v != value
+	}
+	return value, others
+}
+
+// hasJSON reports whether the body is JSON text as it is, as the headers tell.
+func (r *request) hasJSON() bool {
+	coding := r.names.Value(r.contentCoded)
+	return isJSON(r.names.Value(r.contentType)) && (coding == "" || strings.EqualFold(coding, "identity"))
 }
 
 // begins reports whether the path begins with the prefix, which is not empty. Every
@@ -172,7 +115,7 @@ func trim(value string) string {
 // reason why it gets none: policy.Keyless or policy.Oversized. An id is bytes,
 // whatever they are.
 func (f *filter) key(r *request, id string) (key policy.Key, refused policy.Reason, ok bool) {
-	if len(r.scopes) == 0 && id != "" && len(id) <= f.config.Session.MaxIDBytes { // nearly all
+	if len(r.scopeHeaders) == 0 && id != "" && len(id) <= f.config.Session.MaxIDBytes { // nearly all
 		return policy.NewKey(f.secret, []byte(id)), 0, true
 	}
 	f.keyed = r.appendScope(f.keyed[:0])

@@ -34,9 +34,9 @@ func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 	f := t.filter
 	f.served = true
 	r := &f.request
-	r.read(f.names)
-	if begins(r.path, f.config.Release.Path) || begins(r.path, f.config.Admin.Path) {
-		if a, ok := f.answer(r); ok {
+	r.read()
+	if path := r.names.Value(r.path); begins(path, f.config.Release.Path) || begins(path, f.config.Admin.Path) {
+		if a, ok := f.answer(r, path); ok {
 			if end || !t.holdReply(r, a) {
 				a.send()
 			}
@@ -76,11 +76,11 @@ func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 }
 
 // answer returns the answer to a request that the plugin itself serves.
-func (f *filter) answer(r *request) (a localReply, ok bool) {
-	if query, ok := f.isRelease(r.path); ok {
+func (f *filter) answer(r *request, path string) (a localReply, ok bool) {
+	if query, ok := f.isRelease(path); ok {
 		return f.release(r, query), true
 	}
-	if action, query, ok := f.isAdmin(r.path); ok {
+	if action, query, ok := f.isAdmin(path); ok {
 		return f.admin(r, action, query), true
 	}
 	return a, false

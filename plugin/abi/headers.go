@@ -5,13 +5,11 @@ import (
 	"unsafe"
 )
 
-// Headers reads a header map as the host hands it over, in order, pseudo headers
-// included. The zero value is an empty map.
+// Headers is a header map as the host hands it over, in order, pseudo headers included.
+// The zero value is an empty map.
 type Headers struct {
 	data  []byte
-	left  int // headers not sifted yet
-	sizes int // where the sizes of the first of them are
-	at    int // where its name begins
+	count int // data has room for the sizes of so many
 }
 
 // newHeaders reads the serialised form of proxy-wasm: a count, the sizes of all
@@ -24,14 +22,34 @@ func newHeaders(data []byte) Headers {
 	if n > (len(data)-4)/8 {
 		return Headers{}
 	}
-	return Headers{data: data, left: n, sizes: 4, at: 4 + 8*n}
+	return Headers{data, n}
+}
+
+// header is where one stands in a map's data.
+type header struct{ name, value, end int }
+
+func (h Headers) name(at header) string  { return view(h.data[at.name : at.value-1]) }
+func (h Headers) value(at header) string { return view(h.data[at.value:at.end]) }
+
+// all yields all headers. What ends beyond the data ends the map.
+func (h Headers) all(yield func(header) bool) {
+	at := 4 + 8*h.count
+	for i := range h.count {
+		sizes := h.data[4+8*i:]
+		value := at + int(binary.LittleEndian.Uint32(sizes)) + 1
+		end := value + int(binary.LittleEndian.Uint32(sizes[4:]))
+		if end >= len(h.data) || !yield(header{at, value, end}) {
+			return
+		}
+		at = end + 1
+	}
 }
 
 // Names is a set of header names to look for. The zero value is empty.
 type Names struct {
 	buckets [64]*name // by bucketOf
-	count   int
-	found   []Found // scratch
+	found   []found   // by number
+	in      Headers
 }
 
 type name struct {
@@ -40,11 +58,17 @@ type name struct {
 	next   *name // in the same bucket
 }
 
-// bucketOf tells names apart by their length and their last four bytes, which end is.
-// It needs no branch, and of 64 buckets one for each name that is looked for.
-func bucketOf(length, end uint32) uint32 { return (end + length) * 0x9e3779b1 >> 26 }
+// bucketOf tells names apart by their length and their last four bytes. It needs no
+// branch but for shorter ones, which have one bucket, and of 64 buckets there is one for
+// each name that is looked for.
+func bucketOf(name string) uint32 {
+	if len(name) < 4 {
+		return shortNames
+	}
+	end := binary.LittleEndian.Uint32([]byte(name[len(name)-4:]))
+	return (end + uint32(len(name))) * 0x9e3779b1 >> 26
+}
 
-// shortNames is the bucket of names of less than four bytes.
 const shortNames = 0
 
 // NamesOf returns the set of the names, numbered from 0 in the order of the list.
@@ -59,45 +83,53 @@ func NamesOf(names ...string) *Names {
 // Add puts a name, in lower case, into the set and returns its number: names are
 // numbered from 0, in the order in which they come.
 func (n *Names) Add(text string) int {
-	bucket := uint32(shortNames)
-	if len(text) >= 4 {
-		bucket = bucketOf(uint32(len(text)), binary.LittleEndian.Uint32([]byte(text[len(text)-4:])))
+	if known := n.number(text); known >= 0 {
+		return known
 	}
-	for known := n.buckets[bucket]; known != nil; known = known.next {
+	bucket := &n.buckets[bucketOf(text)]
+	*bucket = &name{text, len(n.found), *bucket}
+	n.found = append(n.found, found{})
+	return len(n.found) - 1
+}
+
+// found is what Find saw of a name: how often, and where the first value is.
+type found struct{ times, at, size uint32 }
+
+// Find looks for the names in a header map; Times, Value and Values then tell of it,
+// until the callback ends. A header without a name is never found.
+func (n *Names) Find(in Headers) {
+	n.in = in
+	sift(&n.in, &n.buckets, n.found)
+}
+
+// Times returns how many headers had the name.
+func (n *Names) Times(number int) int { return int(n.found[number].times) }
+
+// Value returns the first value of the name, bytes of any kind; "" if there was none.
+func (n *Names) Value(number int) string {
+	f := &n.found[number]
+	return view(n.in.data[f.at : f.at+f.size])
+}
+
+// Values returns all values of the name, in order.
+func (n *Names) Values(number int) (all []string) {
+	for at := range n.in.all {
+		if name := n.in.name(at); name != "" && n.number(name) == number {
+			all = append(all, n.in.value(at))
+		}
+	}
+	return all
+}
+
+// number returns the number of the name, -1 if it is not in the set.
+func (n *Names) number(text string) int {
+	for known := n.buckets[bucketOf(text)]; known != nil; known = known.next {
 		if known.text == text {
 			return known.number
 		}
 	}
-	n.buckets[bucket] = &name{text, n.count, n.buckets[bucket]}
-	n.count++
-	return n.count - 1
+	return -1
 }
-
-// Found is a header whose name is in a set.
-type Found struct {
-	// Number is the name's.
-	Number uint32
-	// at and size are the value's.
-	at, size uint32
-}
-
-// Find returns the headers whose names are in the set, in order. They are valid until
-// the set is asked again.
-func (n *Names) Find(in Headers) []Found {
-	if n.found == nil {
-		n.found = make([]Found, 16)
-	}
-	count := sift(&in, &n.buckets, n.found)
-	for in.left > 0 {
-		n.found = append(n.found, make([]Found, len(n.found))...)
-		count += sift(&in, &n.buckets, n.found[count:])
-	}
-	return n.found[:count]
-}
-
-// Value returns the value of a header that was found, bytes of any kind, valid until
-// the callback ends.
-func (h *Headers) Value(f Found) string { return view(h.data[f.at : f.at+f.size]) }
 
 // view is what strings.Builder does; unsafe.String checks what is known here.
 func view(b []byte) string { return *(*string)(unsafe.Pointer(&b)) }

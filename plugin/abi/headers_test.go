@@ -1,9 +1,10 @@
 package abi
 
 import (
+	"bytes"
 	"encoding/binary"
+	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -21,40 +22,22 @@ func serialise(pairs ...[2]string) []byte {
 	return b
 }
 
-// numbered is a header that was found.
-type numbered struct {
-	number int
-	value  string
-}
-
-func (n *Names) values(h Headers) (all []numbered) {
-	for _, f := range n.Find(h) {
-		all = append(all, numbered{int(f.Number), h.Value(f)})
-	}
-	return all
-}
-
 func TestHeaders(t *testing.T) {
 	long := strings.Repeat("n", 63)
 	list := [][2]string{{":path", "/"}, {"x-empty", ""}, {"unasked", "?"}, {"x-bytes", "\xc0\xa7\x00\xff"}, {"", "nameless"},
 		{long, "63"}, {long + "n", "64"}, {long + "m", "not asked, of the same length"}, {"x-bytez", "nor this"}, {"x-empty", "again"}}
 	names := NamesOf(":path", "x-empty", "x-bytes", long, long+"n", "x-empty", "absent", "")
-	want := []numbered{{0, "/"}, {1, ""}, {2, "\xc0\xa7\x00\xff"}, {3, "63"}, {4, "64"}, {1, "again"}}
-	if got := names.values(newHeaders(serialise(list...))); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	var many [][2]string
-	for i := range 100 {
-		many = append(many, [2]string{":path", strconv.Itoa(i)}, [2]string{"unasked", ""})
-	}
-	got := names.values(newHeaders(serialise(many...)))
-	if len(got) != 100 {
-		t.Fatalf("%d of %d found", len(got), 100)
-	}
-	for i, f := range got {
-		if f != (numbered{0, strconv.Itoa(i)}) {
-			t.Errorf("header %d: %v", i, f)
+	want := [][]string{{"/"}, {"", "again"}, {"\xc0\xa7\x00\xff"}, {"63"}, {"64"}, {}, {}}
+	for range 2 { // nothing is left of what was found before
+		names.Find(newHeaders(serialise(list...)))
+		for number, values := range want {
+			if names.Times(number) != len(values) || !slices.Equal(names.Values(number), values) || names.Value(number) != strings.Join(values[:min(1, len(values))], "") {
+				t.Errorf("%d: %d times, first %q, all %q; want %q", number, names.Times(number), names.Value(number), names.Values(number), values)
+			}
 		}
+	}
+	if names.Find(Headers{}); names.Times(0) != 0 || names.Value(0) != "" || names.Values(0) != nil {
+		t.Errorf("in an empty map: %d times, %q", names.Times(0), names.Values(0))
 	}
 }
 
@@ -65,8 +48,9 @@ func TestNamesThatAreAlike(t *testing.T) {
 		for i := range size {
 			other := name[:i] + "y" + name[i+1:]
 			h := newHeaders(serialise([2]string{other, "no"}, [2]string{name + "x", "no"}, [2]string{name[1:], "no"}, [2]string{name, "yes"}))
-			if found := NamesOf(name).values(h); len(found) != 1 || found[0].value != "yes" {
-				t.Fatalf("%s is not told from %s: %v", name, other, found)
+			n := NamesOf(name)
+			if n.Find(h); !slices.Equal(n.Values(0), []string{"yes"}) || n.Value(0) != "yes" {
+				t.Fatalf("%s is not told from %s: %q", name, other, n.Values(0))
 			}
 		}
 	}
@@ -79,14 +63,49 @@ func FuzzHeaders(f *testing.F) {
 		f.Add(whole[:n])
 	}
 	f.Add([]byte{255, 255, 255, 255, 0})
-	names := NamesOf(":path", "a", "bb", "ccc", "")
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, h := range names.values(newHeaders(data)) {
-			if len(h.value) > len(data) {
-				t.Fatalf("%d bytes of header out of %d", len(h.value), len(data))
-			}
+	f.Fuzz(func(t *testing.T, data []byte) { siftsLikeAll(t, data) })
+}
+
+// siftsLikeAll fails unless Find sees what reading header by header does.
+func siftsLikeAll(t *testing.T, data []byte) {
+	t.Helper()
+	texts := []string{":path", "a", "bb", "ccc", "", "dddd", "x-session-id", "x_session_id", "x-longer-session-id"}
+	n, h := NamesOf(texts...), newHeaders(bytes.Clone(data))
+	n.Find(h)
+	want := make([][]string, len(texts))
+	for at := range h.all {
+		if i := slices.Index(texts, h.name(at)); i >= 0 && h.name(at) != "" {
+			want[i] = append(want[i], h.value(at))
 		}
-	})
+	}
+	for i, values := range want {
+		if n.Times(i) != len(values) || len(values) > 0 && n.Value(i) != values[0] || !slices.Equal(n.Values(i), values) {
+			t.Fatalf("%q of %q: %d times, %q; want %q", texts[i], data, n.Times(i), n.Value(i), values)
+		}
+	}
+}
+
+// The same for maps that are nearly right, or right, of names that are nearly those.
+func TestSift(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	word := func() string {
+		words := []string{":path", "a", "b", "bb", "ccc", "", "dddd", "dddx", "x-session-id", "x-session-ix", "y-session-id", "x_session_id", "x-longer-session-id"}
+		return words[rng.IntN(len(words))]
+	}
+	for range 20_000 {
+		var list [][2]string
+		for range rng.IntN(12) {
+			list = append(list, [2]string{word(), word()})
+		}
+		data := serialise(list...)
+		switch rng.IntN(3) {
+		case 0:
+			data[rng.IntN(len(data))] ^= byte(1 << rng.IntN(8))
+		case 1:
+			data = data[:rng.IntN(len(data)+1)]
+		}
+		siftsLikeAll(t, data)
+	}
 }
 
 func TestHeadersAllocateNothing(t *testing.T) {

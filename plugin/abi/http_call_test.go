@@ -7,13 +7,11 @@ func TestAppendHeaders(t *testing.T) {
 	if got := appendHeaders(nil, want...); string(got) != string(serialise(want...)) {
 		t.Errorf("%q", got)
 	}
-	found := NamesOf(":method", ":path", "x-empty", "x-bytes").values(newHeaders(appendHeaders(nil, want...)))
-	if len(found) != len(want) {
-		t.Fatal(found)
-	}
+	n := NamesOf(":method", ":path", "x-empty", "x-bytes")
+	n.Find(newHeaders(appendHeaders(nil, want...)))
 	for i, w := range want {
-		if found[i] != (numbered{i, w[1]}) {
-			t.Errorf("got %v, want %q", found[i], w)
+		if n.Times(i) != 1 || n.Value(i) != w[1] {
+			t.Errorf("%d times %q, want %q", n.Times(i), n.Value(i), w)
 		}
 	}
 }

@@ -2,34 +2,19 @@
 
 package abi
 
-import "encoding/binary"
-
-// sift notes in out the headers whose names are in the buckets, as many as there is room
-// for, and returns their number; in h it leaves those behind them, none if what follows
-// is no header map. A header without a name is never found.
-func sift(h *Headers, buckets *[64]*name, out []Found) (n int) {
-	for h.left > 0 && n < len(out) {
-		size, valueSize := binary.LittleEndian.Uint32(h.data[h.sizes:]), binary.LittleEndian.Uint32(h.data[h.sizes+4:])
-		nameEnd := h.at + int(size)
-		end := nameEnd + int(valueSize) + 2
-		if end > len(h.data) {
-			h.left = 0
-			break
+// sift notes what it finds in h of the names in the buckets: out is by their numbers.
+func sift(h *Headers, buckets *[64]*name, out []found) {
+	clear(out)
+	n := Names{buckets: *buckets}
+	for at := range h.all {
+		name := h.name(at)
+		i := n.number(name)
+		if name == "" || i < 0 {
+			continue
 		}
-		bucket := uint32(shortNames)
-		if size >= 4 {
-			bucket = bucketOf(size, binary.LittleEndian.Uint32(h.data[nameEnd-4:]))
+		if out[i].times == 0 {
+			out[i].at, out[i].size = uint32(at.value), uint32(at.end-at.value)
 		}
-		for known := buckets[bucket]; known != nil; known = known.next {
-			if size > 0 && known.text == string(h.data[h.at:nameEnd]) {
-				out[n] = Found{uint32(known.number), uint32(nameEnd) + 1, valueSize}
-				n++
-				break
-			}
-		}
-		h.at = end
-		h.sizes += 8
-		h.left--
+		out[i].times++
 	}
-	return n
 }

@@ -1,32 +1,56 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// func sift(h *Headers, buckets *[64]*name, out []Found) (n int)
+// func sift(h *Headers, buckets *[64]*name, out []found)
 //
 // R0 h; R1 the data, R2 its end; R3 headers left; R4 the next one's sizes, R5 its name, R6 the name's size, R7 its end, R8 the
-// value's size, R9 the header's end; R10 buckets, R11 the known name; R12 the next of out; R13, R14 what is left to compare of the
-// header's name and the known one, R15 how many bytes. All but sizes are addresses, of 64 bits: no sum of sizes overflows.
-TEXT ·sift(SB), NOSPLIT, $0-48
+// value's size, R9 the header's end; R10 buckets, R11 the known name; R12 out; R13, R14 what is left to compare of the header's name
+// and the known one, R15 how many bytes. All but sizes are addresses, of 64 bits: no sum of sizes overflows.
+TEXT ·sift(SB), NOSPLIT, $0-40
 	MOVD h+0(FP), R0
 	MOVD buckets+8(FP), R10
 	MOVD out_base+16(FP), R12
-	MOVD $0, n+40(FP)
+	MOVD out_len+24(FP), R15
+	MOVD R12, R13
+	Loop
+		Get R15
+		I64Eqz
+		I32Eqz
+		If
+			Get R13
+			I32WrapI64
+			I64Const $0
+			I64Store $found_times // and at
+			Get R13
+			I32WrapI64
+			I64Const $0
+			I64Store32 $found_size
+			Get R13
+			I64Const $found__size
+			I64Add
+			Set R13
+			Get R15
+			I64Const $1
+			I64Sub
+			Set R15
+			Br $1
+		End
+	End
+
 	MOVD Headers_data(R0), R1
 	MOVD (Headers_data+8)(R0), R2
-	MOVD Headers_left(R0), R3
-	MOVD Headers_sizes(R0), R4
-	MOVD Headers_at(R0), R5
-
+	MOVD Headers_count(R0), R3
 	Get R1
 	Get R2
 	I64Add
 	Set R2
 	Get R1
-	Get R4
+	I64Const $4
 	I64Add
-	Set R4
-	Get R1
-	Get R5
+	Tee R4
+	Get R3
+	I64Const $3
+	I64Shl
 	I64Add
 	Set R5
 
@@ -53,11 +77,7 @@ TEXT ·sift(SB), NOSPLIT, $0-48
 		Tee R9
 		Get R2
 		I64GtU
-		If // beyond the data
-			I64Const $0
-			Set R3
-			Br $2
-		End
+		BrIf $1
 
 		// bucketOf. Sizes stand before all names: the four bytes before the end of any are of the data.
 		Get R7
@@ -161,38 +181,38 @@ TEXT ·sift(SB), NOSPLIT, $0-48
 					End
 				End
 
-				MOVD n+40(FP), R13
-				Get R13
-				MOVD out_len+24(FP), R14
-				Get R14
-				I64Eq
-				BrIf $4 // no room: this header is the first of those left
-				Get SP
-				Get R13
-				I64Const $1
-				I64Add
-				I64Store n+40(FP)
-				Get R12
-				I32WrapI64
 				MOVD name_number(R11), R13
 				Get R13
-				I64Store32 $Found_Number
+				I64Const $found__size
+				I64Mul
 				Get R12
+				I64Add
+				Set R13
+				Get R13
 				I32WrapI64
-				Get R7
+				I64Load32U $found_times
+				Tee R14
+				I64Eqz
+				If
+					Get R13
+					I32WrapI64
+					Get R7
+					I64Const $1
+					I64Add
+					Get R1
+					I64Sub
+					I64Store32 $found_at
+					Get R13
+					I32WrapI64
+					Get R8
+					I64Store32 $found_size
+				End
+				Get R13
+				I32WrapI64
+				Get R14
 				I64Const $1
 				I64Add
-				Get R1
-				I64Sub
-				I64Store32 $Found_at
-				Get R12
-				I32WrapI64
-				Get R8
-				I64Store32 $Found_size
-				Get R12
-				I64Const $Found__size
-				I64Add
-				Set R12
+				I64Store32 $found_times
 				Br $2
 			End
 
@@ -214,16 +234,4 @@ TEXT ·sift(SB), NOSPLIT, $0-48
 		Br $0
 	End
 	End
-
-	Get R4
-	Get R1
-	I64Sub
-	Set R4
-	Get R5
-	Get R1
-	I64Sub
-	Set R5
-	MOVD R3, Headers_left(R0)
-	MOVD R4, Headers_sizes(R0)
-	MOVD R5, Headers_at(R0)
 	RET
