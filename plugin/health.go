@@ -31,27 +31,23 @@ const (
 
 var answerHeaders = abi.NamesOf(":status", "x-envoy-attempt-count")
 
+// skipsAnswer reports that there is nothing to learn: of a replica that is well, an
+// answer that is not in the sample.
+func (p *pool) skipsAnswer(id uint32) bool {
+	p.answers++
+	return p.answers > answersRead && p.answers%answersSample != 0 && p.store.isWell(id)
+}
+
 // readAnswer reads the response's headers in one host call, where properties would
 // be a call each. The gateway tells of retries if it is configured to (Envoy:
 // include_attempt_count_in_response).
-//
-// read is false where there is nothing to learn: of a replica that is well, an answer
-// that is not in the sample.
-func (t *turn) readAnswer() (a answer, read bool) {
-	p := t.pool
-	if t.decision.Replica == 0 || p.store.health.Failures == 0 {
-		return a, true
-	}
-	p.answers++
-	if p.answers > answersRead && p.answers%answersSample != 0 && p.store.isWell(t.decision.Replica) {
-		return a, false
-	}
+func (t *turn) readAnswer() answer {
 	answerHeaders.Find(abi.ResponseHeaders())
 	attempts := answerHeaders.Value(1)
 	return answer{
 		failed:  t.filter.config.Health.Statuses.has(answerHeaders.Value(0)),
 		retried: attempts != "" && attempts != "1",
-	}, true
+	}
 }
 
 // succeeded records a plain answer, unless it is not the replica's: the gateway's to a
@@ -117,7 +113,10 @@ func (t *turn) failed(id uint32, now int64) {
 
 // isWell reports whether no failure of the replica is on record, as last read.
 func (s *store) isWell(id uint32) bool {
-	i := s.view.Index(id)
+	i, ok := s.view.Place(id)
+	if !ok {
+		i = s.view.Index(id)
+	}
 	return i < 0 || s.view.List[i].Health.Well()
 }
 

@@ -135,9 +135,11 @@ func (p *pool) decided(d policy.Decision, now int64) policy.Decision {
 // targetOf returns what the gateway is told of the decision, "" if there is no replica.
 // It is valid until the next call.
 func (p *pool) targetOf(d policy.Decision, key policy.Key, now int64) string {
-	primary := p.store.view.Index(d.Replica)
-	if primary < 0 {
-		return ""
+	primary, ok := p.store.view.Place(d.Replica)
+	if !ok {
+		if primary = p.store.view.Index(d.Replica); primary < 0 {
+			return ""
+		}
 	}
 	return p.targets.value(&p.store.view, key, primary, p.pins, now)
 }

@@ -91,7 +91,9 @@ func (t *turn) route(p *pool, key policy.Key, keyed bool, d policy.Decision, now
 	f := t.filter
 	t.pool, t.key, t.decision = p, key, d
 	f.send(p, d, key, now)
-	t.begin(keyed && p.pins, now)
+	if d.Replica != 0 {
+		t.begin(keyed && p.pins, now)
+	}
 	if f.config.DecisionLog.Enabled {
 		f.logDecision(p, key, d)
 	}
@@ -138,9 +140,6 @@ func (f *filter) strip() { _ = proxywasm.RemoveHttpRequestHeader(f.config.Target
 // begin counts the request as running. The pin of one that may have any is kept
 // alive while it does.
 func (t *turn) begin(pinned bool, now int64) {
-	if t.decision.Replica == 0 {
-		return
-	}
 	t.began = now
 	t.pool.inflight.begin(t.decision.Replica)
 	if pinned {
@@ -156,9 +155,14 @@ func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
 	if p == nil {
 		return types.ActionContinue
 	}
-	a, read := t.readAnswer()
-	if read && a.plain() {
+	var a answer
+	switch {
+	case t.decision.Replica == 0 || p.store.health.Failures == 0:
 		t.succeeded()
+	case !p.skipsAnswer(t.decision.Replica):
+		if a = t.readAnswer(); a.plain() {
+			t.succeeded()
+		}
 	}
 	if a.plain() && p.looked && !debug {
 		return types.ActionContinue
@@ -241,7 +245,8 @@ func (t *turn) OnHttpStreamDone() {
 		f.open[len(f.open)-1] = nil
 		f.open = f.open[:len(f.open)-1]
 	}
-	// This is its deletion: no callback of this stream follows.
-	*t = turn{filter: f}
+	// This is its deletion: no callback of this stream follows. What is not forgotten
+	// here is nothing without a pool and a replica.
+	t.pool, t.decision, t.listed = nil, policy.Decision{}, false
 	f.spare = append(f.spare, t)
 }

@@ -56,10 +56,12 @@ func (r Reason) String() string {
 // the pin's replica, else the reason to place the session anew. now is in the
 // clock of LastSeen, timeout in milliseconds, above 0. Pure.
 func Judge(p Pin, r *Replicas, now, timeout int64) Reason {
-	i := r.Index(p.Replica)
-	switch {
-	case i >= 0 && r.List[i].plain() && !Idle(p, now, timeout): // nearly all
+	i, ok := r.Place(p.Replica)
+	if ok && r.List[i].plain() && !Idle(p, now, timeout) { // nearly all
 		return Pinned
+	}
+	i = r.Index(p.Replica)
+	switch {
 	case i >= 0 && r.List[i].Void:
 		return Placed // no session of before is left
 	case Idle(p, now, timeout):

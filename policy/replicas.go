@@ -83,11 +83,18 @@ type Replicas struct {
 	List       []Replica
 }
 
+// Place is Index where no replica was removed, which ok tells: ids begin at 1. Compilers
+// inline it.
+func (r *Replicas) Place(id uint32) (i int, ok bool) {
+	i = int(id) - 1
+	return i, uint(i) < uint(len(r.List)) && r.List[i].ID == id
+}
+
 // Index returns the position of the replica with that id, or -1.
 // Cost: O(log n) once replicas were removed, O(1) before.
 func (r *Replicas) Index(id uint32) int {
-	if at := uint(id) - 1; at < uint(len(r.List)) && r.List[at].ID == id {
-		return int(at) // ids begin at 1: as long as none was removed, that is the place
+	if i, ok := r.Place(id); ok {
+		return i
 	}
 	low, high := 0, len(r.List)
 	for low < high {

@@ -47,13 +47,16 @@ func onConfigure(contextID, size uint32) (ok bool) {
 
 //go:wasmexport proxy_on_context_create
 func onContextCreate(contextID, rootID uint32) {
+	if !injecting && rootID != 0 && streams.open(contextID, rootID) {
+		return
+	}
 	begin()
 	defer recovered("proxy_on_context_create", contextID)
 	inject("proxy_on_context_create")
 	if rootID == 0 {
 		proxyOnContextCreate(contextID, 0)
 	} else {
-		streams.create(contextID, rootID)
+		streams.openBeside(contextID, rootID)
 	}
 	finished = true
 }
@@ -107,8 +110,10 @@ func onDelete(contextID uint32) {
 	begin()
 	defer recovered("proxy_on_delete", contextID)
 	inject("proxy_on_delete")
-	if stream := streams.remove(contextID); stream != nil {
-		stream.OnHttpStreamDone()
+	if context, ok := streams.close(contextID); ok {
+		if context != nil {
+			context.OnHttpStreamDone()
+		}
 		finished = true
 		return
 	}

@@ -56,6 +56,9 @@ type name struct {
 	text   string
 	number int
 	next   *name // in the same bucket
+	// tail is the text's last eight bytes, or all of them, as a little-endian number that
+	// was shifted by so many bits.
+	tail, shift uint64
 }
 
 // bucketOf tells names apart by their length and their last four bytes. It needs no
@@ -87,7 +90,10 @@ func (n *Names) Add(text string) int {
 		return known
 	}
 	bucket := &n.buckets[bucketOf(text)]
-	*bucket = &name{text, len(n.found), *bucket}
+	var last [8]byte
+	copy(last[max(0, 8-len(text)):], text[max(0, len(text)-8):])
+	shift := 8 * uint64(max(0, 8-len(text)))
+	*bucket = &name{text, len(n.found), *bucket, binary.LittleEndian.Uint64(last[:]) >> shift, shift}
 	n.found = append(n.found, found{})
 	return len(n.found) - 1
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
 )
 
+const injecting = true
+
 // inject panics in the callback that the shared-data key pinwheel_inject names,
 // and ends the VM, past recovery, at a request with the header
 // x-pinwheel-inject: trap.

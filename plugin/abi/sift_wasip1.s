@@ -79,7 +79,7 @@ TEXT ·sift(SB), NOSPLIT, $0-40
 		I64GtU
 		BrIf $1
 
-		// bucketOf. Sizes stand before all names: the four bytes before the end of any are of the data.
+		// bucketOf. Sizes stand before all names: the eight bytes before the end of any are of the data.
 		Get R7
 		I64Const $4
 		I64Sub
@@ -121,13 +121,27 @@ TEXT ·sift(SB), NOSPLIT, $0-40
 				Get R6
 				I64Eqz
 				BrIf $0
+				// The last eight bytes, of which some may be of what stands before a short name.
+				Get R7
+				I64Const $8
+				I64Sub
+				I32WrapI64
+				I64Load $0
+				MOVD name_shift(R11), R13
+				Get R13
+				I64ShrU
+				MOVD name_tail(R11), R13
+				Get R13
+				I64Ne
+				BrIf $0
+				// The others from the first on, and perhaps some of the last again.
 				MOVD name_text(R11), R14
 				Get R5
 				Set R13
 				Loop
 					Get R15
 					I64Const $8
-					I64GeU
+					I64GtU
 					If
 						Get R13
 						I32WrapI64
@@ -147,34 +161,6 @@ TEXT ·sift(SB), NOSPLIT, $0-40
 						Set R14
 						Get R15
 						I64Const $8
-						I64Sub
-						Set R15
-						Br $1
-					End
-				End
-				Loop
-					Get R15
-					I64Eqz
-					I32Eqz
-					If
-						Get R13
-						I32WrapI64
-						I64Load8U $0
-						Get R14
-						I32WrapI64
-						I64Load8U $0
-						I64Ne
-						BrIf $2
-						Get R13
-						I64Const $1
-						I64Add
-						Set R13
-						Get R14
-						I64Const $1
-						I64Add
-						Set R14
-						Get R15
-						I64Const $1
 						I64Sub
 						Set R15
 						Br $1

@@ -51,70 +51,85 @@ func pluginOf(contextID uint32) types.PluginContext {
 	return nil
 }
 
-// streamTable holds the contexts of running streams. Hosts number contexts in
-// turn, so that most streams find a slot of their own; one that meets a longer
-// lived one there goes to the map.
+// streamTable holds the running streams. Hosts number contexts in turn, so that most
+// streams find a slot of their own; one that meets a longer lived one there goes to the
+// map.
 type streamTable struct {
-	slots    [256]streamSlot
-	overflow map[uint32]types.HttpContext
+	slots    [256]stream
+	overflow map[uint32]*stream
 }
 
-type streamSlot struct {
+type stream struct {
 	id      uint32
-	context types.HttpContext // nil: the slot is free
+	plugin  uint32            // 0: the slot is free
+	context types.HttpContext // nil before the first callback
 }
 
 var streams streamTable
 
-// create makes the context of a stream. It panics if there is no such plugin
-// context, or if the stream exists.
-func (s *streamTable) create(contextID, pluginID uint32) {
-	p := pluginOf(pluginID)
-	if p == nil {
-		panic("a stream of an unknown plugin context")
+func (s *streamTable) slot(id uint32) *stream { return &s.slots[id%uint32(len(s.slots))] }
+
+// open opens a stream in its slot if that is free, and does nothing that may panic.
+func (s *streamTable) open(id, plugin uint32) (ok bool) {
+	slot := s.slot(id)
+	if slot.plugin != 0 {
+		return false
 	}
-	if s.find(contextID) != nil {
-		panic("a stream was created twice")
-	}
-	context := p.NewHttpContext(contextID)
-	if slot := &s.slots[contextID%uint32(len(s.slots))]; slot.context == nil {
-		slot.id, slot.context = contextID, context
-		return
-	}
-	if s.overflow == nil {
-		s.overflow = map[uint32]types.HttpContext{}
-	}
-	s.overflow[contextID] = context
+	slot.id, slot.plugin = id, plugin
+	return true
 }
 
-// find returns the context of a stream, or nil.
-func (s *streamTable) find(contextID uint32) types.HttpContext {
-	if slot := &s.slots[contextID%uint32(len(s.slots))]; slot.id == contextID && slot.context != nil {
-		return slot.context
+// openBeside opens a stream whose slot another has. It panics if the stream is open.
+func (s *streamTable) openBeside(id, plugin uint32) {
+	if s.find(id) != nil {
+		panic("a stream was created twice")
+	}
+	if s.overflow == nil {
+		s.overflow = map[uint32]*stream{}
+	}
+	s.overflow[id] = &stream{id: id, plugin: plugin}
+}
+
+// find returns an open stream, or nil.
+func (s *streamTable) find(id uint32) *stream {
+	if slot := s.slot(id); slot.id == id && slot.plugin != 0 {
+		return slot
 	}
 	if len(s.overflow) == 0 {
 		return nil
 	}
-	return s.overflow[contextID]
+	return s.overflow[id]
 }
 
-// of returns the context of a stream. It panics if there is none.
-func (s *streamTable) of(contextID uint32) types.HttpContext {
-	context := s.find(contextID)
-	if context == nil {
+// of returns the context of a stream, which it makes at the first callback. It panics if
+// the stream is not open or there is no such plugin context.
+func (s *streamTable) of(id uint32) types.HttpContext {
+	open := s.find(id)
+	if open == nil {
 		panic("a callback for an unknown stream")
 	}
-	return context
+	if open.context == nil {
+		p := pluginOf(open.plugin)
+		if p == nil {
+			panic("a stream of an unknown plugin context")
+		}
+		open.context = p.NewHttpContext(id)
+	}
+	return open.context
 }
 
-// remove forgets a stream and returns its context, nil if there was none.
-func (s *streamTable) remove(contextID uint32) types.HttpContext {
-	if slot := &s.slots[contextID%uint32(len(s.slots))]; slot.id == contextID && slot.context != nil {
-		context := slot.context
-		slot.context = nil
-		return context
+// close closes a stream and returns its context, nil if it had no callback. ok is false
+// if it was not open.
+func (s *streamTable) close(id uint32) (context types.HttpContext, ok bool) {
+	open := s.find(id)
+	if open == nil {
+		return nil, false
 	}
-	context := s.overflow[contextID]
-	delete(s.overflow, contextID)
-	return context
+	context = open.context
+	if open == s.slot(id) {
+		open.plugin, open.context = 0, nil
+	} else {
+		delete(s.overflow, id)
+	}
+	return context, true
 }

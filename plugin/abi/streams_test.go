@@ -21,11 +21,13 @@ func TestStreamTable(t *testing.T) {
 	addPlugin(1, &testPlugin{})
 	defer removePlugin(1)
 	var s streamTable
-	model := map[uint32]bool{}
+	model, called := map[uint32]bool{}, map[uint32]bool{}
 	rng := rand.New(rand.NewPCG(1, 1))
 	var ids []uint32
 	for id := uint32(2); id < 20_000; id++ {
-		s.create(id, 1)
+		if !s.open(id, 1) {
+			s.openBeside(id, 1)
+		}
 		model[id] = true
 		ids = append(ids, id)
 		for len(ids) > 300 || rng.IntN(3) == 0 && len(ids) > 0 {
@@ -33,22 +35,29 @@ func TestStreamTable(t *testing.T) {
 			if rng.IntN(4) == 0 {
 				i = rng.IntN(len(ids))
 			}
-			if removed, _ := s.remove(ids[i]).(*testStream); removed == nil || removed.id != ids[i] {
-				t.Fatalf("stream %d: removed %v", ids[i], removed)
+			context, ok := s.close(ids[i])
+			if closed, _ := context.(*testStream); !ok || closed != nil && closed.id != ids[i] || (closed != nil) != called[ids[i]] {
+				t.Fatalf("stream %d: closed %v %v", ids[i], closed, ok)
 			}
 			delete(model, ids[i])
 			ids = append(ids[:i], ids[i+1:]...)
 		}
 		probe := uint32(2 + rng.IntN(int(id)))
-		found, _ := s.find(probe).(*testStream)
-		if (found != nil) != model[probe] || found != nil && found.id != probe {
+		found := s.find(probe)
+		if (found != nil) != model[probe] {
 			t.Fatalf("stream %d: found %v, open %v", probe, found, model[probe])
+		}
+		if found != nil {
+			if of := s.of(probe).(*testStream); of.id != probe || s.of(probe) != of {
+				t.Fatalf("stream %d: %v", probe, of)
+			}
+			called[probe] = true
 		}
 	}
 	for id := range model {
-		s.remove(id)
+		s.close(id)
 	}
-	if len(s.overflow) > 0 || s.remove(2) != nil {
+	if _, ok := s.close(2); len(s.overflow) > 0 || ok {
 		t.Errorf("%d streams are left", len(s.overflow))
 	}
 }

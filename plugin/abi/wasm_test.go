@@ -44,7 +44,8 @@ func TestInWasm(t *testing.T) {
 	if _, err := env.Instantiate(ctx); err != nil {
 		t.Fatal(err)
 	}
-	c := wazero.NewModuleConfig().WithArgs("abi.test", "-test.v").WithStdout(t.Output()).WithStderr(t.Output()).WithSysWalltime().WithSysNanotime()
+	c := wazero.NewModuleConfig().WithArgs("abi.test", "-test.v").WithStdout(t.Output()).WithStderr(t.Output()).WithSysWalltime().WithSysNanotime().
+		WithFSConfig(wazero.NewFSConfig().WithDirMount(".", "/"))
 	if _, err := r.InstantiateModule(ctx, module, c); err != nil {
 		t.Fatal(err)
 	}
