@@ -199,7 +199,7 @@ func (f *filter) resumeLate(now int64) {
 
 func (f *filter) resume(t *turn, now int64) {
 	w := f.unwait(t)
-	if !abi.EnterStream(t.id) {
+	if !abi.EnterStream(w.stream) {
 		return
 	}
 	if w.reply.status != 0 {

@@ -25,8 +25,8 @@ const (
 	// answersRead is the number of answers that a worker reads in a second, in each
 	// pool. Of further ones it reads one in answersSample, and all of replicas that
 	// have failed: where so many come, a failure is seen soon all the same.
-	answersRead   = 512
-	answersSample = 16
+	answersRead   = 128
+	answersSample = 64
 )
 
 var answerHeaders = abi.NamesOf(":status", "x-envoy-attempt-count")
@@ -88,7 +88,7 @@ func (t *turn) answered(a answer, named, address string) {
 		t.failed(served, now)
 	default:
 		s.answered(served, true, t.began, now)
-		if address != named && t.listed && s.follow(t.key.Hash, t.decision.Replica, served, now) {
+		if address != named && t.kept && s.follow(t.key.Hash, t.decision.Replica, served, now) {
 			t.filter.log(t.pool, t.key, policy.Decision{Replica: served}, "followed")
 		}
 	}

@@ -45,24 +45,33 @@ func newInflight(data sharedData, pool string, owner uint64) *inflight {
 }
 
 func (f *inflight) begin(replica uint32) {
-	i, ok := f.find(replica)
+	i, ok := f.place(replica)
 	if !ok {
-		f.counts = slices.Insert(f.counts, i, inflightCount{replica: replica})
+		if i, ok = f.find(replica); !ok {
+			f.counts = slices.Insert(f.counts, i, inflightCount{replica: replica})
+		}
 	}
 	f.counts[i].requests++
 }
 
 func (f *inflight) end(replica uint32) {
-	if i, ok := f.find(replica); ok && f.counts[i].requests > 0 {
+	i, ok := f.place(replica)
+	if !ok {
+		i, ok = f.find(replica)
+	}
+	if ok && f.counts[i].requests > 0 {
 		f.counts[i].requests--
 	}
 }
 
+// place is find where no replica was removed, which ok tells: ids begin at 1.
+func (f *inflight) place(replica uint32) (i int, ok bool) {
+	i = int(replica) - 1
+	return i, uint(i) < uint(len(f.counts)) && f.counts[i].replica == replica
+}
+
 // find returns the place of the replica's count, or where it belongs.
 func (f *inflight) find(replica uint32) (i int, ok bool) {
-	if at := uint(replica) - 1; at < uint(len(f.counts)) && f.counts[at].replica == replica {
-		return int(at), true // ids begin at 1: as long as none was removed, that is the place
-	}
 	low, high := 0, len(f.counts)
 	for low < high {
 		middle := (low + high) / 2

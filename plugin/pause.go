@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/binary"
 
+	"github.com/pinwheel-proxy/pinwheel/plugin/abi"
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
 
@@ -16,6 +17,7 @@ type sessionKey struct {
 // pause is a request that waits for its body, or one that the plugin itself
 // answers, at the end of its body. Of the body nothing is kept but what is found in it.
 type pause struct {
+	stream  uint32 // context id
 	pool    *pool
 	session sessionKey
 	// scope goes before an id that the body names in the session's key.
@@ -113,6 +115,7 @@ func (f *filter) newPause(r *request, inBody bool, now int64) *pause {
 // wait makes the request one that waits. It is the last thing that a callback does
 // with it: what fails before leaves nobody waiting.
 func (f *filter) wait(t *turn, w *pause) {
+	w.stream = abi.CurrentStream()
 	t.pause, w.at = w, len(f.paused)
 	f.paused = append(f.paused, t)
 	f.cost += f.costOf(w)

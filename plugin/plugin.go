@@ -59,10 +59,6 @@ type filter struct {
 	discovery *discovery
 	// served is set when this VM has had a request.
 	served bool
-	// open are the running turns of pinned sessions.
-	open []*turn
-	// spare are turns that ended, to be used again.
-	spare []*turn
 	bodies
 	// request, keyed and line are scratch.
 	request request
@@ -143,24 +139,16 @@ func (f *filter) anyEmpty() bool {
 
 // touchOpen keeps pins alive whose turn has been running for long.
 func (f *filter) touchOpen(now int64) {
-	for _, t := range f.open {
-		if now-t.touched > t.pool.store.timeout/16 {
+	for context := range abi.Streams {
+		if t, ok := context.(*turn); ok && t.filter == f && t.kept && now-t.touched > t.pool.store.timeout/16 {
 			t.touched = now
 			t.pool.store.touch(t.key.Hash, t.decision.Replica, now)
 		}
 	}
 }
 
-// NewHttpContext returns the context of a stream.
-func (f *filter) NewHttpContext(contextID uint32) types.HttpContext {
-	if n := len(f.spare); n > 0 {
-		t := f.spare[n-1]
-		f.spare = f.spare[:n-1]
-		t.id = contextID
-		return t
-	}
-	return &turn{filter: f, id: contextID}
-}
+// NewHttpContext returns the context of a stream, and of others after it.
+func (f *filter) NewHttpContext(uint32) types.HttpContext { return &turn{filter: f} }
 
 // poolOf returns the pool that serves the request, or nil.
 func (f *filter) poolOf() *pool {

@@ -125,7 +125,8 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, prompt 
 
 // decided counts the decision.
 func (p *pool) decided(d policy.Decision, now int64) policy.Decision {
-	if d.Panic = d.Replica != 0 && p.store.view.Panicking(now); d.Panic {
+	if v := &p.store.view; !v.Calm() && d.Replica != 0 && v.Panicking(now) {
+		d.Panic = true
 		p.counters.panics++
 	}
 	p.counters.decisions[d.Reason]++

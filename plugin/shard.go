@@ -45,20 +45,6 @@ func (s shard) pin(i int) policy.Pin {
 	}
 }
 
-// find returns the position of the session's pin, or -1.
-func (s shard) find(h policy.Hash) int {
-	if len(s) == 0 {
-		return -1
-	}
-	first := byte(h.Hi) // official Go loads eight bytes one by one on wasm, and nearly all pins are others'
-	for i, b := 0, s[1:]; len(b) >= pinSize; i, b = i+1, b[pinSize:] {
-		if b[0] == first && binary.LittleEndian.Uint64(b) == h.Hi && binary.LittleEndian.Uint64(b[8:]) == h.Lo {
-			return i
-		}
-	}
-	return -1
-}
-
 // copyTo copies the shard to dst, with room for one pin more.
 func (s shard) copyTo(dst []byte) shard {
 	if len(s) == 0 {

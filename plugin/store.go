@@ -115,7 +115,11 @@ func (s *store) look(p *placement, key policy.Key, now int64) (ok bool) {
 			return true
 		}
 		p.old = p.shard.pin(p.at)
-		if p.reason = s.judge(p.old, now); p.reason != policy.Pinned || !policy.Renew(p.old, now, s.timeout) ||
+		p.reason = policy.Judge(p.old, &s.view.Replicas, now, s.timeout)
+		if p.reason != policy.Pinned {
+			p.reason = s.judge(p.old, now)
+		}
+		if p.reason != policy.Pinned || !policy.Renew(p.old, now, s.timeout) ||
 			s.renew(p.index, p.shard, p.cas, p.at, now) {
 			return true
 		}

@@ -15,7 +15,6 @@ import (
 type turn struct {
 	types.DefaultHttpContext
 	filter   *filter
-	id       uint32 // of the context
 	pause    *pause // nil: the request does not wait for its body
 	pool     *pool  // nil until decided
 	key      policy.Key
@@ -24,9 +23,8 @@ type turn struct {
 	touched int64
 	// began is when the turn was sent to its replica, in ms.
 	began int64
-	// at is the turn's place in filter.open, if listed.
-	at     int
-	listed bool
+	// kept says that the session has a pin, to be kept alive while the turn runs.
+	kept bool
 }
 
 // OnHttpRequestHeaders names the replica that serves the request.
@@ -86,13 +84,19 @@ func (f *filter) answer(r *request, path string) (a localReply, ok bool) {
 	return a, false
 }
 
-// route sends the request where the decision says.
+// route sends the request where the decision says: it tells the gateway, and counts the
+// request as running. A header that came with it is never left standing.
 func (t *turn) route(p *pool, key policy.Key, keyed bool, d policy.Decision, now int64) {
 	f := t.filter
 	t.pool, t.key, t.decision = p, key, d
-	f.send(p, d, key, now)
+	if target := p.targetOf(d, key, now); target == "" {
+		f.strip()
+	} else if err := abi.ReplaceRequestHeader(f.config.Target.Header, target); err != nil {
+		p.store.fault(faultHeader)
+	}
 	if d.Replica != 0 {
-		t.begin(keyed && p.pins, now)
+		t.began, t.touched, t.kept = now, now, keyed && p.pins
+		p.inflight.begin(d.Replica)
 	}
 	if f.config.DecisionLog.Enabled {
 		f.logDecision(p, key, d)
@@ -122,31 +126,7 @@ func risingID(property []byte) uint64 {
 	return id
 }
 
-// send tells the gateway where the request goes. A header that came with the
-// request is never left standing.
-func (f *filter) send(p *pool, d policy.Decision, key policy.Key, now int64) {
-	target := p.targetOf(d, key, now)
-	if target == "" {
-		f.strip()
-		return
-	}
-	if err := abi.ReplaceRequestHeader(f.config.Target.Header, target); err != nil {
-		p.store.fault(faultHeader)
-	}
-}
-
 func (f *filter) strip() { _ = proxywasm.RemoveHttpRequestHeader(f.config.Target.Header) }
-
-// begin counts the request as running. The pin of one that may have any is kept
-// alive while it does.
-func (t *turn) begin(pinned bool, now int64) {
-	t.began = now
-	t.pool.inflight.begin(t.decision.Replica)
-	if pinned {
-		t.touched, t.listed, t.at = now, true, len(t.filter.open)
-		t.filter.open = append(t.filter.open, t)
-	}
-}
 
 // OnHttpResponseHeaders notes how the replica answers, looks once a tick whether
 // the gateway obeys the decision, and explains it to the client if asked to.
@@ -239,14 +219,7 @@ func (t *turn) OnHttpStreamDone() {
 	if t.decision.Replica != 0 {
 		t.pool.inflight.end(t.decision.Replica)
 	}
-	if t.listed {
-		last := f.open[len(f.open)-1]
-		f.open[t.at], last.at = last, t.at
-		f.open[len(f.open)-1] = nil
-		f.open = f.open[:len(f.open)-1]
-	}
-	// This is its deletion: no callback of this stream follows. What is not forgotten
-	// here is nothing without a pool and a replica.
-	t.pool, t.decision, t.listed = nil, policy.Decision{}, false
-	f.spare = append(f.spare, t)
+	// This is its deletion: what follows is another stream's. What is not forgotten here
+	// says nothing without a pool and a replica.
+	t.pool, t.decision, t.kept = nil, policy.Decision{}, false
 }

@@ -24,10 +24,6 @@ func (c *Replica) Condition() State {
 // then treated as eligible: a gateway that has just started reports all hosts
 // unhealthy for seconds, and a named host beats none.
 func (r *Replicas) Panicking(now int64) bool {
-	return (len(r.List) == 0 || !r.List[0].plain()) && r.nonePlaces(now)
-}
-
-func (r *Replicas) nonePlaces(now int64) bool {
 	for i := range r.List {
 		if c := &r.List[i]; c.plain() || c.places(now, false) {
 			return false
@@ -35,6 +31,10 @@ func (r *Replicas) nonePlaces(now int64) bool {
 	}
 	return true
 }
+
+// Calm is that Panicking is false, which the first replica alone can tell nearly always.
+// Compilers inline it.
+func (r *Replicas) Calm() bool { return len(r.List) > 0 && r.List[0].plain() }
 
 // places reports whether the replica may take a new session at now. One whose
 // cool-down is over may take one, as its trial.

@@ -27,11 +27,63 @@ type Secret [16]byte
 // NewKey returns the key of the session that id names. id is opaque bytes of any
 // length; the empty id is a valid input but callers treat it as no session.
 // Cost: O(len(id)), no allocation. Pure.
-func NewKey(secret Secret, id []byte) Key {
+//
+// Hash and Rank are SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012), keyed by
+// the secret and by zero, in one pass. It is written out, without a call or a loop but for
+// the id: on the way of every turn those would cost more than the arithmetic.
+func NewKey(secret Secret, id []byte) (key Key) {
 	k0 := binary.LittleEndian.Uint64(secret[:8])
 	k1 := binary.LittleEndian.Uint64(secret[8:])
-	hash, rank := sipHashes(k0, k1, id)
-	return Key{Hash: hash, Rank: rank.Lo}
+	const (
+		init0 = 0x736f6d6570736575
+		init1 = 0x646f72616e646f6d ^ 0xee
+		init2 = 0x6c7967656e657261
+		init3 = 0x7465646279746573
+	)
+	v0, v1, v2, v3 := k0^init0, k1^init1, k0^init2, k1^init3
+	w0, w1, w2, w3 := uint64(init0), uint64(init1), uint64(init2), uint64(init3)
+	last := uint64(len(id)) << 56
+	for ; len(id) >= 8; id = id[8:] {
+		m := binary.LittleEndian.Uint64(id)
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3^m)
+		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+		v0 ^= m
+		w0, w1, w2, w3 = sipRound(w0, w1, w2, w3^m)
+		w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+		w0 ^= m
+	}
+	for i, b := range id {
+		last |= uint64(b) << (8 * i)
+	}
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3^last)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v2 = v0^last, v2^0xee
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	key.Hash.Hi = v0 ^ v1 ^ v2 ^ v3
+	v1 ^= 0xdd
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
+	key.Hash.Lo = v0 ^ v1 ^ v2 ^ v3
+
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3^last)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w2 = w0^last, w2^0xee
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w1 ^= 0xdd
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
+	key.Rank = w0 ^ w1 ^ w2 ^ w3
+	return key
 }
 
 // AppendScope appends one scope value (a tenant, say) to the bytes that a key is
@@ -43,72 +95,13 @@ func AppendScope(dst []byte, value string) []byte {
 
 // RankAddress returns the rendezvous identity of a replica's address.
 func RankAddress(address string) uint64 {
-	_, rank := sipHashes(0, 0, []byte(address))
-	return rank.Lo
+	return NewKey(Secret{}, []byte(address)).Rank
 }
 
 // score is the rendezvous weight of a replica for a session: the replica with
 // the highest score comes first (Thaler and Ravishankar, 1998).
 func score(session, replica uint64) uint64 {
 	return mix(session ^ bits.RotateLeft64(replica, 32))
-}
-
-// sipHashes are SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012), keyed
-// by k0 and k1, and by zero, in one pass. They are written out, without a call or a
-// loop but for the message: on the way of every turn those would cost more than the
-// arithmetic.
-func sipHashes(k0, k1 uint64, msg []byte) (keyed, plain Hash) {
-	const (
-		init0 = 0x736f6d6570736575
-		init1 = 0x646f72616e646f6d ^ 0xee
-		init2 = 0x6c7967656e657261
-		init3 = 0x7465646279746573
-	)
-	v0, v1, v2, v3 := k0^init0, k1^init1, k0^init2, k1^init3
-	w0, w1, w2, w3 := uint64(init0), uint64(init1), uint64(init2), uint64(init3)
-	last := uint64(len(msg)) << 56
-	for ; len(msg) >= 8; msg = msg[8:] {
-		m := binary.LittleEndian.Uint64(msg)
-		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3^m)
-		v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-		v0 ^= m
-		w0, w1, w2, w3 = sipRound(w0, w1, w2, w3^m)
-		w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-		w0 ^= m
-	}
-	for i, b := range msg {
-		last |= uint64(b) << (8 * i)
-	}
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3^last)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0, v2 = v0^last, v2^0xee
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	keyed.Hi = v0 ^ v1 ^ v2 ^ v3
-	v1 ^= 0xdd
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	v0, v1, v2, v3 = sipRound(v0, v1, v2, v3)
-	keyed.Lo = v0 ^ v1 ^ v2 ^ v3
-
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3^last)
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-	w0, w2 = w0^last, w2^0xee
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-	plain.Hi = w0 ^ w1 ^ w2 ^ w3
-	w1 ^= 0xdd
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-	w0, w1, w2, w3 = sipRound(w0, w1, w2, w3)
-	plain.Lo = w0 ^ w1 ^ w2 ^ w3
-	return keyed, plain
 }
 
 func sipRound(v0, v1, v2, v3 uint64) (uint64, uint64, uint64, uint64) {

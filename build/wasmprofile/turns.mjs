@@ -7,6 +7,7 @@ const sessions = 512, replicas = 3, turnsPerMillisecond = 4;
 const text = new TextEncoder();
 
 const configuration = text.encode(JSON.stringify({
+  session: { max_sessions: sessions }, // so that shards are as full as they become
   pools: [{ name: "pool", cluster: "pool", replicas: Array.from({ length: replicas }, (_, i) => `127.0.0.1:${9000 + i}`) }],
 }));
 

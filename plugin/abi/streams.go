@@ -12,7 +12,9 @@ import (
 //
 // The SDK keeps three maps for each stream and looks each callback up in them,
 // which costs more than all of Pinwheel's decision. Here streams have one table.
-// What the SDK needs its maps for, call-outs made by a stream, is not there.
+// What the SDK needs its maps for, call-outs made by a stream, is not there. And a context
+// serves one stream after another: after OnHttpStreamDone, which ends each, come the
+// callbacks of the next.
 func Register(vm types.VMContext) { proxywasm.SetVMContext(&pluginWatch{vm}) }
 
 // pluginWatch learns which plugin contexts there are: streams are made by them.
@@ -38,6 +40,7 @@ func addPlugin(contextID uint32, p types.PluginContext) {
 }
 
 func removePlugin(contextID uint32) {
+	streams.forget(contextID)
 	plugins = slices.DeleteFunc(plugins, func(s pluginSlot) bool { return s.id == contextID })
 }
 
@@ -60,12 +63,36 @@ type streamTable struct {
 }
 
 type stream struct {
-	id      uint32
-	plugin  uint32            // 0: the slot is free
-	context types.HttpContext // nil before the first callback
+	id     uint32
+	plugin uint32 // 0: the slot is free
+	// called says that the stream had a callback, and so has a context.
+	called bool
+	// context was made by the plugin context maker; it serves one stream after another.
+	context types.HttpContext
+	maker   uint32
 }
 
 var streams streamTable
+
+// current is the stream whose callback runs.
+var current uint32
+
+// CurrentStream returns the context id of the stream whose callback runs.
+func CurrentStream() uint32 { return current }
+
+// Streams calls yield with the contexts of all streams that had a callback.
+func Streams(yield func(types.HttpContext) bool) {
+	for i := range streams.slots {
+		if s := &streams.slots[i]; s.plugin != 0 && s.called && !yield(s.context) {
+			return
+		}
+	}
+	for _, s := range streams.overflow {
+		if s.called && !yield(s.context) {
+			return
+		}
+	}
+}
 
 func (s *streamTable) slot(id uint32) *stream { return &s.slots[id%uint32(len(s.slots))] }
 
@@ -75,7 +102,7 @@ func (s *streamTable) open(id, plugin uint32) (ok bool) {
 	if slot.plugin != 0 {
 		return false
 	}
-	slot.id, slot.plugin = id, plugin
+	slot.id, slot.plugin, slot.called = id, plugin, false
 	return true
 }
 
@@ -101,19 +128,21 @@ func (s *streamTable) find(id uint32) *stream {
 	return s.overflow[id]
 }
 
-// of returns the context of a stream, which it makes at the first callback. It panics if
-// the stream is not open or there is no such plugin context.
+// of returns the context of a stream. It panics if the stream is not open or there is no
+// such plugin context.
 func (s *streamTable) of(id uint32) types.HttpContext {
 	open := s.find(id)
 	if open == nil {
 		panic("a callback for an unknown stream")
 	}
-	if open.context == nil {
+	current, open.called = id, true
+	if open.maker != open.plugin {
+		open.called = false // not if there is none
 		p := pluginOf(open.plugin)
 		if p == nil {
 			panic("a stream of an unknown plugin context")
 		}
-		open.context = p.NewHttpContext(id)
+		open.context, open.maker, open.called = p.NewHttpContext(id), open.plugin, true
 	}
 	return open.context
 }
@@ -125,11 +154,21 @@ func (s *streamTable) close(id uint32) (context types.HttpContext, ok bool) {
 	if open == nil {
 		return nil, false
 	}
-	context = open.context
-	if open == s.slot(id) {
-		open.plugin, open.context = 0, nil
-	} else {
+	if open.called {
+		context = open.context
+	}
+	open.plugin = 0
+	if len(s.overflow) > 0 && open != s.slot(id) {
 		delete(s.overflow, id)
 	}
 	return context, true
+}
+
+// forget drops the contexts that a plugin context has made.
+func (s *streamTable) forget(plugin uint32) {
+	for i := range s.slots {
+		if slot := &s.slots[i]; slot.maker == plugin {
+			slot.context, slot.maker = nil, 0
+		}
+	}
 }

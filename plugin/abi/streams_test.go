@@ -11,10 +11,10 @@ type testPlugin struct{ types.DefaultPluginContext }
 
 type testStream struct {
 	types.DefaultHttpContext
-	id uint32
+	id uint32 // 0: it serves none
 }
 
-func (testPlugin) NewHttpContext(id uint32) types.HttpContext { return &testStream{id: id} }
+func (testPlugin) NewHttpContext(uint32) types.HttpContext { return &testStream{} }
 
 // Streams of all lifetimes, against a map.
 func TestStreamTable(t *testing.T) {
@@ -36,8 +36,12 @@ func TestStreamTable(t *testing.T) {
 				i = rng.IntN(len(ids))
 			}
 			context, ok := s.close(ids[i])
-			if closed, _ := context.(*testStream); !ok || closed != nil && closed.id != ids[i] || (closed != nil) != called[ids[i]] {
+			closed, _ := context.(*testStream)
+			if !ok || closed != nil && closed.id != ids[i] || (closed != nil) != called[ids[i]] {
 				t.Fatalf("stream %d: closed %v %v", ids[i], closed, ok)
+			}
+			if closed != nil {
+				closed.id = 0 // it may serve another
 			}
 			delete(model, ids[i])
 			ids = append(ids[:i], ids[i+1:]...)
@@ -48,10 +52,11 @@ func TestStreamTable(t *testing.T) {
 			t.Fatalf("stream %d: found %v, open %v", probe, found, model[probe])
 		}
 		if found != nil {
-			if of := s.of(probe).(*testStream); of.id != probe || s.of(probe) != of {
+			of := s.of(probe).(*testStream)
+			if s.of(probe) != of || current != probe || of.id != 0 && of.id != probe {
 				t.Fatalf("stream %d: %v", probe, of)
 			}
-			called[probe] = true
+			of.id, called[probe] = probe, true
 		}
 	}
 	for id := range model {
