@@ -80,3 +80,15 @@ func (m *memoryData) pins(pool string) map[policy.Hash]policy.Pin {
 }
 
 var errRefused = errors.New("refused by the test")
+
+// turn is what pool.decide does with a session: place it unless its pin holds.
+func (s *store) turn(key policy.Key, prompt *policy.Prompt, now int64) (d policy.Decision, ok bool) {
+	var p placement
+	switch {
+	case !s.look(&p, key, now):
+		return policy.Decision{}, false
+	case p.reason == policy.Pinned:
+		return policy.Decision{Replica: p.old.Replica, Reason: policy.Pinned}, true
+	}
+	return s.place(key, prompt, now, &p)
+}

@@ -105,8 +105,15 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, prompt 
 	d := policy.Decision{Reason: refused}
 	switch {
 	case keyed && p.pins:
-		ok := false
-		if d, ok = p.store.turn(key, prompt, now); !ok {
+		var at placement
+		ok := p.store.look(&at, key, now)
+		if ok && at.reason == policy.Pinned { // nearly all
+			return p.decided(policy.Decision{Replica: at.old.Replica, Reason: policy.Pinned}, now)
+		}
+		if ok {
+			d, ok = p.store.place(key, prompt, now, &at)
+		}
+		if !ok {
 			d = policy.Decision{Reason: policy.Error}
 		}
 	case keyed:
@@ -136,13 +143,17 @@ func (p *pool) decided(d policy.Decision, now int64) policy.Decision {
 // targetOf returns what the gateway is told of the decision, "" if there is no replica.
 // It is valid until the next call.
 func (p *pool) targetOf(d policy.Decision, key policy.Key, now int64) string {
-	primary, ok := p.store.view.Place(d.Replica)
+	view := &p.store.view
+	primary, ok := view.Place(d.Replica)
 	if !ok {
-		if primary = p.store.view.Index(d.Replica); primary < 0 {
+		if primary = view.Index(d.Replica); primary < 0 {
 			return ""
 		}
 	}
-	return p.targets.value(&p.store.view, key, primary, p.pins, now)
+	if text := p.targets.known(view, key.SpareClass(), primary); text != "" {
+		return text
+	}
+	return p.targets.value(view, key, primary, p.pins, now)
 }
 
 // addressOf returns the address of the replica with that id, "" if there is none.

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	"github.com/pinwheel-proxy/pinwheel/policy"
 )
@@ -37,12 +38,12 @@ func (s shard) hash(i int) policy.Hash {
 	return policy.Hash{Hi: binary.LittleEndian.Uint64(b), Lo: binary.LittleEndian.Uint64(b[8:])}
 }
 
+// pin returns the pin at i. It reads words where they stand, little-endian, as wasm does
+// (WebAssembly Core 4.4.7) and the processors that tests run on: encoding/binary reads byte
+// by byte on wasm.
 func (s shard) pin(i int) policy.Pin {
-	b := s[1+i*pinSize+16:]
-	return policy.Pin{
-		Replica:  binary.LittleEndian.Uint32(b),
-		LastSeen: int64(binary.LittleEndian.Uint64(b[4:])),
-	}
+	b := (*[12]byte)(s[1+i*pinSize+16:])
+	return policy.Pin{Replica: *(*uint32)(unsafe.Pointer(b)), LastSeen: *(*int64)(unsafe.Pointer(&b[4]))}
 }
 
 // copyTo copies the shard to dst, with room for one pin more.

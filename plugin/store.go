@@ -84,21 +84,6 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 	return s
 }
 
-// turn decides a turn of the session at now (ms) and records it. prompt is the
-// turn's, nil where nothing is known of it; only a session without a pin that holds
-// is placed by it. ok is false when shared data could not be used; the turn is then
-// unpinned.
-func (s *store) turn(key policy.Key, prompt *policy.Prompt, now int64) (d policy.Decision, ok bool) {
-	var p placement
-	switch {
-	case !s.look(&p, key, now):
-		return policy.Decision{}, false
-	case p.reason == policy.Pinned:
-		return policy.Decision{Replica: p.old.Replica, Reason: policy.Pinned}, true
-	}
-	return s.place(key, prompt, now, &p)
-}
-
 // look finds the session's pin and renews it if it holds: the reason is then
 // Pinned. ok is false when shared data could not be used.
 func (s *store) look(p *placement, key policy.Key, now int64) (ok bool) {

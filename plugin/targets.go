@@ -27,20 +27,27 @@ type targets struct {
 	positions   []int
 }
 
+// known returns the value for a session of that class on the replica at position
+// primary, if it is kept, else "".
+func (t *targets) known(r *record, class uint8, primary int) string {
+	if t.version != r.version || len(t.kept) == 0 {
+		return ""
+	}
+	return t.kept[primary*policy.SpareClasses+int(class)]
+}
+
 // value returns what the gateway is told of the session on the replica at position
 // primary. It is valid until the next call.
 func (t *targets) value(r *record, key policy.Key, primary int, pins bool, now int64) string {
 	if t.version != r.version {
 		t.renew(r, pins)
 	}
-	if len(t.kept) == 0 {
-		return t.make(&r.Replicas, key, primary, pins, now)
+	text := t.make(&r.Replicas, key, primary, pins, now)
+	if len(t.kept) > 0 {
+		text = strings.Clone(text)
+		t.kept[primary*policy.SpareClasses+int(key.SpareClass())] = text
 	}
-	kept := &t.kept[primary*policy.SpareClasses+int(key.SpareClass())]
-	if *kept == "" {
-		*kept = strings.Clone(t.make(&r.Replicas, key, primary, pins, now))
-	}
-	return *kept
+	return text
 }
 
 // renew forgets what was kept of another version of the record.

@@ -45,10 +45,8 @@ type Health struct {
 	Since, Until int64
 }
 
-// Well reports that no failure is on record: the zero value.
-func (h *Health) Well() bool {
-	return h.Failures == 0 && h.Cooldown == 0 && h.Since == 0 && h.Until == 0 && !h.Probing
-}
+// Well reports that no failure is on record: what else it says means nothing then.
+func (h *Health) Well() bool { return h.Failures == 0 && h.Cooldown == 0 }
 
 // Cooling reports whether the replica is left alone.
 func (h *Health) Cooling() bool { return h.Cooldown > 0 }
