@@ -130,7 +130,7 @@ func (f *filter) OnHTTPCallResponse(call uint32, _, size int) {
 var statusHeader = abi.NamesOf(":status")
 
 func readAnswer(size int) (answer []byte, err error) {
-	statusHeader.Find(abi.HTTPCallHeaders())
+	statusHeader.Find(abi.HTTPCallHeaders)
 	switch {
 	case statusHeader.Value(0) != "200":
 		return nil, errStatus

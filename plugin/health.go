@@ -42,7 +42,7 @@ func (p *pool) skipsAnswer(id uint32) bool {
 // be a call each. The gateway tells of retries if it is configured to (Envoy:
 // include_attempt_count_in_response).
 func (t *turn) readAnswer() answer {
-	answerHeaders.Find(abi.ResponseHeaders())
+	answerHeaders.Find(abi.ResponseHeaders)
 	attempts := answerHeaders.Value(1)
 	return answer{
 		failed:  t.filter.config.Health.Statuses.has(answerHeaders.Value(0)),

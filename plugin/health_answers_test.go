@@ -178,6 +178,7 @@ func TestOverflowIsNoFailure(t *testing.T) {
 func TestManyAnswersAreSampled(t *testing.T) {
 	g := startGateway(t, 1, twoReplicas)
 	home := replicaOf(g.answered(0, "s", told{status: 200}))
+	const requests = answersRead + answersSample - 1 // with the first one, a whole number of samples beyond those read
 	calls := func() int {
 		n := 0
 		g.OnHostCall(func(_ int, name string) (hostsim.Status, bool) {
@@ -187,19 +188,16 @@ func TestManyAnswersAreSampled(t *testing.T) {
 			return 0, false
 		})
 		defer g.OnHostCall(nil)
-		for range 160 {
+		for range requests {
 			g.answered(0, "s", told{status: 200})
 		}
 		return n
 	}
-	if n := calls(); n != 2*160 {
-		t.Errorf("%d reads of 160 requests and as many answers", n)
+	if n := calls(); n != requests+answersRead-1+(requests-answersRead+1)/answersSample {
+		t.Errorf("%d reads of %d requests, and of their answers the first %d and one in %d", n, requests, answersRead-1, answersSample)
 	}
-	for range answersRead {
-		g.answered(0, "s", told{status: 200})
-	}
-	if n := calls(); n != 160+160/answersSample {
-		t.Errorf("%d reads of 160 requests, want one in %d of their answers besides", n, answersSample)
+	if n := calls(); n != requests+requests/answersSample {
+		t.Errorf("%d reads of %d requests, want one in %d of their answers besides", n, requests, answersSample)
 	}
 	failed := 0
 	for ; replicaOf(g.answered(0, "s", told{status: 503})) == home; failed++ {

@@ -105,13 +105,13 @@ func (p *pool) decide(key policy.Key, keyed bool, refused policy.Reason, prompt 
 	d := policy.Decision{Reason: refused}
 	switch {
 	case keyed && p.pins:
-		var at placement
-		ok := p.store.look(&at, key, now)
+		at := &p.store.at
+		ok := p.store.look(at, key, now)
 		if ok && at.reason == policy.Pinned { // nearly all
 			return p.decided(policy.Decision{Replica: at.old.Replica, Reason: policy.Pinned}, now)
 		}
 		if ok {
-			d, ok = p.store.place(key, prompt, now, &at)
+			d, ok = p.store.place(key, prompt, now, at)
 		}
 		if !ok {
 			d = policy.Decision{Reason: policy.Error}

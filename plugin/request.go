@@ -46,18 +46,27 @@ func newHeaderNames(c *Config) *headerNames {
 
 // read reads the gateway's headers.
 func (r *request) read() {
-	r.names.Find(abi.RequestHeaders())
+	r.names.Find(abi.RequestHeaders)
+	if header := r.sessionHeaders[0]; r.names.Times(header) == 1 && isTrim(r.names.Value(header)) { // nearly all
+		r.id, r.repeated = r.names.Value(header), false
+	} else {
+		r.readSession()
+	}
+	if len(r.scopeHeaders) > 0 {
+		r.readScopes()
+	}
+}
+
+func (r *request) readSession() {
 	r.id, r.repeated = "", false
 	for _, header := range r.sessionHeaders {
-		if r.names.Times(header) > 0 {
-			if r.id, r.repeated = r.first(header); r.id != "" {
-				break
-			}
+		if r.id, r.repeated = r.first(header); r.id != "" {
+			return
 		}
 	}
-	if len(r.scopeHeaders) == 0 {
-		return
-	}
+}
+
+func (r *request) readScopes() {
 	r.scopes = r.scopes[:0]
 	for _, header := range r.scopeHeaders {
 		value, _ := r.first(header)
@@ -105,10 +114,16 @@ func isJSON(contentType string) bool {
 // trim takes blanks off both ends: they are no part of a header's value (RFC 9110,
 // section 5.5), and not every gateway takes them off.
 func trim(value string) string {
-	if n := len(value); n == 0 || value[0] > ' ' && value[n-1] > ' ' {
+	if isTrim(value) {
 		return value
 	}
 	return strings.Trim(value, " \t")
+}
+
+// isTrim reports whether a value has bytes, and no blanks at its ends.
+func isTrim(value string) bool {
+	n := len(value)
+	return n > 0 && value[0] > ' ' && value[n-1] > ' '
 }
 
 // key returns the key of the session that id names in the request's scope, or the

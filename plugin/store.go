@@ -45,7 +45,8 @@ type store struct {
 	// reads it anew.
 	view record
 
-	key, buf  []byte // scratch
+	key, buf  []byte    // scratch
+	at        placement // that of the running callback
 	shards    shardNames
 	stats     storeStats
 	sweeping  uint32 // the shard that was swept last

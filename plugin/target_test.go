@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/base64"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -18,13 +19,13 @@ const targetHeader = "x-gateway-destination-endpoint"
 func (g *gateway) spareList(id, primary string, n int) (list []string) {
 	r := g.record("default").Replicas
 	at := slices.IndexFunc(r.List, func(c policy.Replica) bool { return c.Address == primary })
-	for _, i := range policy.Spares(nil, &r, policy.NewKey(policy.Secret{}, []byte(id)), at, n, 0) {
+	for _, i := range new(policy.Slots).Spares(nil, &r, policy.NewKey(policy.Secret{}, []byte(id)), at, n, 0) {
 		list = append(list, r.List[i].Address)
 	}
 	return list
 }
 
-func TestTargetNamesSparesInRendezvousOrder(t *testing.T) {
+func TestTargetNamesSpares(t *testing.T) {
 	for spares := 0; spares <= policy.MaxSpares; spares++ {
 		for _, n := range []int{2, 12} {
 			g := startGateway(t, 2, replicas(n)+fmt.Sprintf(`,"target":{"spares":%d}`, spares))
@@ -41,6 +42,64 @@ func TestTargetNamesSparesInRendezvousOrder(t *testing.T) {
 			if n == 12 && spares > 1 && len(orders) < 4 {
 				t.Errorf("six sessions, %d orders: spares do not depend on the session", len(orders))
 			}
+		}
+	}
+}
+
+// What is kept of targets is what would be made of the replicas as they are now.
+func TestKeptTargetsFollowThePool(t *testing.T) {
+	const most = policy.FewReplicas + 4
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		data := newMemoryData()
+		ours := newPool(data, PoolConfig{Name: "p", Members: addresses(1 + rng.IntN(most))}, benchConfig(1000), 1)
+		theirs := newPool(data, PoolConfig{Name: "p", Members: ours.store.members}, benchConfig(1000), 2)
+		rule := policy.HealthRule{Failures: 1, Cooldown: 10, MaxCooldown: 10}
+		kept := 0
+		for now := int64(1000); now < 1600; now++ {
+			p := []*pool{ours, theirs}[rng.IntN(2)]
+			key := keyOf(fmt.Sprint(rng.IntN(20)))
+			some := func(r *policy.Replicas) *policy.Replica { return &r.List[rng.IntN(len(r.List))] }
+			p.store.current(now)
+			switch rng.IntN(40) {
+			case 0:
+				p.store.change(func(r *policy.Replicas) bool { some(r).Drained = rng.IntN(2) == 0; return true })
+			case 1:
+				p.store.change(func(r *policy.Replicas) bool { return r.Fail(some(r).ID, now, now, rule) })
+			case 2, 3:
+				p.store.change(func(r *policy.Replicas) bool { return r.Succeed(some(r).ID, now) })
+			case 4:
+				members := addresses(1 + rng.IntN(most))
+				members[rng.IntN(len(members))].State = policy.State(rng.IntN(3))
+				p.store.change(func(r *policy.Replicas) bool { return r.Apply(members, now, 0) })
+			case 5:
+				p.store.change(func(r *policy.Replicas) bool { r.Reset(now); return true })
+			case 6:
+				p.store.forgetRemoved(nil, 0, now)
+			case 7:
+				p.store.view.changed()
+			case 8:
+				p.store.refresh()
+			case 9:
+				delete(data.values, p.store.recordKey()) // as a gateway's process that is another
+				delete(data.cas, p.store.recordKey())
+			}
+			d := p.decide(key, true, 0, nil, now)
+			got := strings.Clone(p.targetOf(d, key, now))
+			want := ""
+			if i := p.store.view.Index(d.Replica); i >= 0 {
+				fresh := targets{spares: 2}
+				want = fresh.make(&p.store.view.Replicas, key, i, true, now)
+			}
+			if got != want {
+				t.Fatalf("seed %d at %d: %q, want %q", seed, now, got, want)
+			}
+			if len(p.targets.kept) > 0 {
+				kept++
+			}
+		}
+		if kept == 0 && seed == 0 {
+			t.Error("no target was ever kept")
 		}
 	}
 }

@@ -31,13 +31,33 @@ func sparesOf(s *policy.Slots, r *policy.Replicas, id string, primary, n int) (a
 	return as
 }
 
+// Few replicas are spares in a rendezvous order, which sessions of a class share.
 func TestSlotsOfFewReplicas(t *testing.T) {
-	for n := range 17 {
+	for n := range policy.FewReplicas + 1 {
 		r, slots := poolOf(hosts(n)), &policy.Slots{}
 		for i, id := range manyIDs(50) {
-			want := policy.Spares(nil, r, key(id), i%17, 3, 0)
-			if got := slots.Spares(nil, r, key(id), i%17, 3, 0); !slices.Equal(got, want) {
+			k := key(id)
+			want := policy.Spares(nil, r, policy.Key{Rank: uint64(k.SpareClass()) << 56}, i%17, 3, 0)
+			if got := slots.Spares(nil, r, k, i%17, 3, 0); !slices.Equal(got, want) {
 				t.Fatalf("%d replicas, %s: %v, want the rendezvous order %v", n, id, got, want)
+			}
+		}
+	}
+}
+
+// The sessions of one of few replicas that dies spread over all others: each gets what
+// it does of 256 draws.
+func TestSlotsOfFewReplicasSpread(t *testing.T) {
+	for n := 3; n <= policy.FewReplicas; n++ {
+		r, slots := poolOf(hosts(n)), &policy.Slots{}
+		for dead := range n {
+			counts := map[string]int{}
+			for class := range uint64(policy.SpareClasses) {
+				i := slots.Spares(nil, r, policy.Key{Rank: class << 56}, dead, 1, 0)[0]
+				counts[r.List[i].Address]++
+			}
+			if x := chiSquare(counts, n-1); x > 5 {
+				t.Errorf("%d replicas, after %d: chi-square is %.1f standard deviations off: %v", n, dead, x, counts)
 			}
 		}
 	}

@@ -5,34 +5,43 @@ import (
 	"unsafe"
 )
 
-// Headers is a header map as the host hands it over, in order, pseudo headers included.
+// Map is a header map of the host, by its number in the ABI.
+type Map uint32
+
+const (
+	RequestHeaders  Map = 0
+	ResponseHeaders Map = 2
+	// HTTPCallHeaders are those of the answer that OnHTTPCallResponse tells of.
+	HTTPCallHeaders Map = 6
+)
+
+// headers is a header map as the host hands it over, in order, pseudo headers included.
 // The zero value is an empty map.
-type Headers struct {
+type headers struct {
 	data  []byte
 	count int // data has room for the sizes of so many
 }
 
-// newHeaders reads the serialised form of proxy-wasm: a count, the sizes of all
-// names and values, then these, each ended by a zero byte; little-endian.
-func newHeaders(data []byte) Headers {
+// read reads the serialised form of proxy-wasm: a count, the sizes of all names and
+// values, then these, each ended by a zero byte; little-endian.
+func (h *headers) read(data []byte) {
+	h.data, h.count = data, 0
 	if len(data) < 4 {
-		return Headers{}
+		return
 	}
-	n := int(binary.LittleEndian.Uint32(data))
-	if n > (len(data)-4)/8 {
-		return Headers{}
+	if n := int(binary.LittleEndian.Uint32(data)); n <= (len(data)-4)/8 {
+		h.count = n
 	}
-	return Headers{data, n}
 }
 
 // header is where one stands in a map's data.
 type header struct{ name, value, end int }
 
-func (h Headers) name(at header) string  { return view(h.data[at.name : at.value-1]) }
-func (h Headers) value(at header) string { return view(h.data[at.value:at.end]) }
+func (h headers) name(at header) string  { return view(h.data[at.name : at.value-1]) }
+func (h headers) value(at header) string { return view(h.data[at.value:at.end]) }
 
 // all yields all headers. What ends beyond the data ends the map.
-func (h Headers) all(yield func(header) bool) {
+func (h headers) all(yield func(header) bool) {
 	at := 4 + 8*h.count
 	for i := range h.count {
 		sizes := h.data[4+8*i:]
@@ -49,7 +58,7 @@ func (h Headers) all(yield func(header) bool) {
 type Names struct {
 	buckets [64]*name // by bucketOf
 	found   []found   // by number
-	in      Headers
+	in      headers
 }
 
 type name struct {
@@ -101,10 +110,15 @@ func (n *Names) Add(text string) int {
 // found is what Find saw of a name: how often, and where the first value is.
 type found struct{ times, at, size uint32 }
 
-// Find looks for the names in a header map; Times, Value and Values then tell of it,
-// until the callback ends. A header without a name is never found.
-func (n *Names) Find(in Headers) {
-	n.in = in
+// Find looks for the names in a header map, of which it reads all in one host call: the
+// host enters the VM once to ask for memory, where a call for each header would make it
+// enter each time, which is what a header costs. Times, Value and Values then tell of it,
+// until the callback ends. A map that the host does not give is empty; a header without
+// a name is never found.
+func (n *Names) Find(in Map) { n.findIn(headerMap(in)) }
+
+func (n *Names) findIn(data []byte) {
+	n.in.read(data)
 	sift(&n.in, &n.buckets, n.found)
 }
 

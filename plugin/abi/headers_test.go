@@ -29,14 +29,14 @@ func TestHeaders(t *testing.T) {
 	names := NamesOf(":path", "x-empty", "x-bytes", long, long+"n", "x-empty", "absent", "")
 	want := [][]string{{"/"}, {"", "again"}, {"\xc0\xa7\x00\xff"}, {"63"}, {"64"}, {}, {}}
 	for range 2 { // nothing is left of what was found before
-		names.Find(newHeaders(serialise(list...)))
+		names.findIn(serialise(list...))
 		for number, values := range want {
 			if names.Times(number) != len(values) || !slices.Equal(names.Values(number), values) || names.Value(number) != strings.Join(values[:min(1, len(values))], "") {
 				t.Errorf("%d: %d times, first %q, all %q; want %q", number, names.Times(number), names.Value(number), names.Values(number), values)
 			}
 		}
 	}
-	if names.Find(Headers{}); names.Times(0) != 0 || names.Value(0) != "" || names.Values(0) != nil {
+	if names.findIn(nil); names.Times(0) != 0 || names.Value(0) != "" || names.Values(0) != nil {
 		t.Errorf("in an empty map: %d times, %q", names.Times(0), names.Values(0))
 	}
 }
@@ -47,9 +47,9 @@ func TestNamesThatAreAlike(t *testing.T) {
 		name := strings.Repeat("x", size)
 		for i := range size {
 			other := name[:i] + "y" + name[i+1:]
-			h := newHeaders(serialise([2]string{other, "no"}, [2]string{name + "x", "no"}, [2]string{name[1:], "no"}, [2]string{name, "yes"}))
+			h := serialise([2]string{other, "no"}, [2]string{name + "x", "no"}, [2]string{name[1:], "no"}, [2]string{name, "yes"})
 			n := NamesOf(name)
-			if n.Find(h); !slices.Equal(n.Values(0), []string{"yes"}) || n.Value(0) != "yes" {
+			if n.findIn(h); !slices.Equal(n.Values(0), []string{"yes"}) || n.Value(0) != "yes" {
 				t.Fatalf("%s is not told from %s: %q", name, other, n.Values(0))
 			}
 		}
@@ -70,12 +70,12 @@ func FuzzHeaders(f *testing.F) {
 func siftsLikeAll(t *testing.T, data []byte) {
 	t.Helper()
 	texts := []string{":path", "a", "bb", "ccc", "", "dddd", "x-session-id", "x_session_id", "x-longer-session-id"}
-	n, h := NamesOf(texts...), newHeaders(bytes.Clone(data))
-	n.Find(h)
+	n := NamesOf(texts...)
+	n.findIn(bytes.Clone(data))
 	want := make([][]string, len(texts))
-	for at := range h.all {
-		if i := slices.Index(texts, h.name(at)); i >= 0 && h.name(at) != "" {
-			want[i] = append(want[i], h.value(at))
+	for at := range n.in.all {
+		if i := slices.Index(texts, n.in.name(at)); i >= 0 && n.in.name(at) != "" {
+			want[i] = append(want[i], n.in.value(at))
 		}
 	}
 	for i, values := range want {
@@ -110,7 +110,7 @@ func TestSift(t *testing.T) {
 
 func TestHeadersAllocateNothing(t *testing.T) {
 	data, names := serialise([2]string{":path", "/v1/chat/completions"}, [2]string{"x-session-id", "s"}), NamesOf(":path", "x-session-id")
-	if n := testing.AllocsPerRun(100, func() { names.Find(newHeaders(data)) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { names.findIn(data) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -12,7 +12,7 @@ type HTTPCaller interface {
 	OnHTTPCallResponse(call uint32, headers, bodySize int)
 }
 
-// appendHeaders appends headers as hosts take them, the inverse of newHeaders.
+// appendHeaders appends headers as hosts take them, the inverse of headers.read.
 func appendHeaders(dst []byte, headers ...[2]string) []byte {
 	le := binary.LittleEndian
 	dst = le.AppendUint32(dst, uint32(len(headers)))

@@ -7,8 +7,5 @@ import "github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 // HTTPGet fails: there is no host outside wasm.
 func HTTPGet(string, string, uint32) (uint32, error) { return 0, types.ErrorInternalFailure }
 
-// HTTPCallHeaders returns no headers: there is no host outside wasm.
-func HTTPCallHeaders() Headers { return Headers{} }
-
 // HTTPCallBody returns nothing: there is no host outside wasm.
 func HTTPCallBody(int) []byte { return nil }

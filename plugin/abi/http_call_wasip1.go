@@ -24,10 +24,6 @@ func HTTPGet(cluster, path string, timeout uint32) (call uint32, err error) {
 	return id, statusError(status)
 }
 
-// HTTPCallHeaders returns the headers of the answer that OnHTTPCallResponse tells
-// of.
-func HTTPCallHeaders() Headers { return headerMap(6) }
-
 // HTTPCallBody returns the first size bytes of its body.
 func HTTPCallBody(size int) []byte {
 	var at, n uint32

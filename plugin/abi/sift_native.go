@@ -3,7 +3,7 @@
 package abi
 
 // sift notes what it finds in h of the names in the buckets: out is by their numbers.
-func sift(h *Headers, buckets *[64]*name, out []found) {
+func sift(h *headers, buckets *[64]*name, out []found) {
 	clear(out)
 	n := Names{buckets: *buckets}
 	for at := range h.all {

@@ -5,4 +5,4 @@ package abi
 // moves all variables of the function about.
 //
 //go:noescape
-func sift(h *Headers, buckets *[64]*name, out []found)
+func sift(h *headers, buckets *[64]*name, out []found)

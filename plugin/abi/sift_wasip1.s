@@ -1,7 +1,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// func sift(h *Headers, buckets *[64]*name, out []found)
+// func sift(h *headers, buckets *[64]*name, out []found)
 //
 // R0 h; R1 the data, R2 its end; R3 headers left; R4 the next one's sizes, R5 its name, R6 the name's size, R7 its end, R8 the
 // value's size, R9 the header's end; R10 buckets, R11 the known name; R12 out; R13, R14 what is left to compare of the header's name
@@ -37,9 +37,9 @@ TEXT ·sift(SB), NOSPLIT, $0-40
 		End
 	End
 
-	MOVD Headers_data(R0), R1
-	MOVD (Headers_data+8)(R0), R2
-	MOVD Headers_count(R0), R3
+	MOVD headers_data(R0), R1
+	MOVD (headers_data+8)(R0), R2
+	MOVD headers_count(R0), R3
 	Get R1
 	Get R2
 	I64Add
