@@ -135,6 +135,9 @@ bench: wasm build ## Go benchmarks against the last kept ones, and ratios within
 	$(GO) run ./build/wasmsize
 	cd build/bench && $(GO) run . $(if $(UPDATE),-update) ../../dist/bench.txt
 
+profile: ## the instructions of a sticky turn in each function of the plugin (Debian packages valgrind, nodejs): a minute
+	$(GO) run ./build/wasmprofile
+
 SOAK_REQUESTS ?= 10000000
 SOAK_JSON ?= dist/soak.json
 soak: wasm ## millions of requests through Envoy while replicas, settings and workers come and go: counts exact, memory flat (SOAK_REQUESTS=10000000, an hour or two)

@@ -110,10 +110,7 @@ func onDelete(contextID uint32) {
 	begin()
 	defer recovered("proxy_on_delete", contextID)
 	inject("proxy_on_delete")
-	if context, ok := streams.close(contextID); ok {
-		if context != nil {
-			context.OnHttpStreamDone()
-		}
+	if streams.end(contextID) {
 		finished = true
 		return
 	}

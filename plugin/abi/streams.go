@@ -135,33 +135,37 @@ func (s *streamTable) of(id uint32) types.HttpContext {
 	if open == nil {
 		panic("a callback for an unknown stream")
 	}
-	current, open.called = id, true
 	if open.maker != open.plugin {
-		open.called = false // not if there is none
 		p := pluginOf(open.plugin)
 		if p == nil {
 			panic("a stream of an unknown plugin context")
 		}
-		open.context, open.maker, open.called = p.NewHttpContext(id), open.plugin, true
+		open.context, open.maker = p.NewHttpContext(id), open.plugin
 	}
+	current, open.called = id, true
 	return open.context
 }
 
-// close closes a stream and returns its context, nil if it had no callback. ok is false
-// if it was not open.
-func (s *streamTable) close(id uint32) (context types.HttpContext, ok bool) {
+// end ends a stream, and is false if it was not open. A context that panics serves no
+// other stream.
+func (s *streamTable) end(id uint32) (ok bool) {
 	open := s.find(id)
 	if open == nil {
-		return nil, false
-	}
-	if open.called {
-		context = open.context
+		return false
 	}
 	open.plugin = 0
 	if len(s.overflow) > 0 && open != s.slot(id) {
 		delete(s.overflow, id)
 	}
-	return context, true
+	if open.called {
+		maker := open.maker
+		open.maker = 0
+		open.context.OnHttpStreamDone()
+		if open.plugin == 0 { // no other stream has come here meanwhile
+			open.maker = maker
+		}
+	}
+	return true
 }
 
 // forget drops the contexts that a plugin context has made.

@@ -12,6 +12,8 @@ import (
 type subject struct {
 	arm   *arm
 	order order // its Addr is the arm's, its Duration the settings'
+	// waits says that the time is measured that worker threads wait for locks.
+	waits bool
 	// between runs after each measurement, outside of it. Nil does nothing.
 	between func() error
 }
@@ -21,12 +23,14 @@ type sample struct {
 	CPU      float64 // microseconds of the arm's CPU per request
 	Rate     float64 // requests per second
 	P50, P99 float64 // microseconds of latency
+	Lock     float64 // microseconds per request that the arm's workers waited for locks, if measured
 }
 
 func cpuOf(s sample) float64  { return s.CPU }
 func rateOf(s sample) float64 { return s.Rate }
 func p50Of(s sample) float64  { return s.P50 }
 func p99Of(s sample) float64  { return s.P99 }
+func lockOf(s sample) float64 { return s.Lock }
 
 // series are samples of one subject, one a round. Values of the same index are from the same round and may be compared.
 type series []sample
@@ -93,6 +97,7 @@ func (b *bench) rounds(ctx context.Context, count int, subjects []subject) ([]se
 type sum struct {
 	requests     int
 	cpu, elapsed time.Duration
+	lock         time.Duration
 	p50, p99     []float64
 }
 
@@ -102,6 +107,7 @@ func (s *sum) sample() sample {
 		CPU:  micros(s.cpu) / float64(s.requests),
 		Rate: float64(s.requests) / s.elapsed.Seconds(),
 		P50:  mean(s.p50), P99: mean(s.p99),
+		Lock: micros(s.lock) / float64(s.requests),
 	}
 }
 
@@ -122,6 +128,12 @@ func (b *bench) measure(ctx context.Context, s subject, to *sum) error {
 		return err
 	}
 	s.order.Addr = s.arm.addr
+	var w *waits
+	if s.waits {
+		if w, err = watchWaits(s.arm.envoy.Pid()); err != nil {
+			return err
+		}
+	}
 	t, err := b.load.run(s.order)
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", s.arm.name, err, s.arm.logs())
@@ -129,6 +141,9 @@ func (b *bench) measure(ctx context.Context, s subject, to *sum) error {
 	after, err := s.arm.cpu()
 	if err != nil {
 		return err
+	}
+	if w != nil {
+		to.lock += time.Duration(w.end() * float64(t.Elapsed))
 	}
 	to.requests += t.Requests
 	to.cpu += after - before

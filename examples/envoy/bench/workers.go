@@ -10,7 +10,8 @@ var workers = experiment{
 	title: "More worker threads",
 	about: "First turns alone, each of a session that never came before, at Envoys with one to four worker threads. Neither they nor the " +
 		"load are held to a CPU: with fewer CPUs than threads the rate says how they share, not how they scale. A *retry* is a worker " +
-		"that found the pool's record changed by another in between, and did its placement again.",
+		"that found the pool's record changed by another in between, and did its placement again. *Lock* is the time for which worker threads " +
+		"slept because another had a lock, Envoy's on shared data or any other; bare Envoy's is what is not ours.",
 	how: func(s settings) string {
 		return fmt.Sprintf("%d connections, %d rounds of %v", s.Connections, s.Rounds, s.Duration)
 	},
@@ -38,7 +39,7 @@ func runWorkers(ctx context.Context, b *bench) ([]row, error) {
 			if _, err := b.load.run(order{Addr: a.addr, Connections: b.Connections, Requests: 1000}); err != nil {
 				return nil, err
 			}
-			subjects = append(subjects, subject{arm: a, order: o})
+			subjects = append(subjects, subject{arm: a, order: o, waits: true})
 		}
 	}
 	all, err := b.rounds(ctx, b.Rounds, subjects)
@@ -65,6 +66,7 @@ func runWorkers(ctx context.Context, b *bench) ([]row, error) {
 		base, s := all[2*n-2], all[2*n-1]
 		d := counts[n-1]
 		rows = append(rows, newRow(of, bare, "rate", "/s", base.of(rateOf)), newRow(of, bare, "CPU", "us", base.of(cpuOf)),
+			newRow(of, bare, "lock", "us", base.of(lockOf)), newRow(of, withPinwheel, "lock", "us", s.of(lockOf)),
 			newRow(of, withPinwheel, "rate", "/s", s.of(rateOf)), newRow(of, withPinwheel, "CPU", "us", s.of(cpuOf)),
 			newRow(of, withPinwheel, "added", "us", s.added(base)),
 			newRow(of, withPinwheel, "rate, of bare", times, combine(s.of(rateOf), base.of(rateOf), over)),
