@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -11,8 +12,9 @@ import (
 // targets makes what the gateway is told: the address of a session's replica, then
 // those of its spares.
 //
-// Of a pool of few replicas that are all active, as nearly all are nearly always, each
-// replica's value for each class of sessions is kept once it was made.
+// Of a pool of few replicas, one of which is plain, each replica's value for each class of
+// sessions is kept once it was made: until a replica comes, goes, or becomes or ceases to
+// be plain.
 type targets struct {
 	spares int // how many
 	base64 bool
@@ -53,13 +55,9 @@ func (t *targets) value(r *record, key policy.Key, primary int, pins bool, now i
 // renew forgets what was kept of another version of the record.
 func (t *targets) renew(r *record, pins bool) {
 	t.version, t.kept = r.version, t.kept[:0]
-	if !pins || len(r.List) > policy.FewReplicas {
+	// Without panic no replica becomes a spare by time alone, and with one that is plain there is none.
+	if !pins || len(r.List) > policy.FewReplicas || !slices.ContainsFunc(r.List, func(c policy.Replica) bool { return c.Plain() }) {
 		return
-	}
-	for i := range r.List {
-		if !r.List[i].Plain() {
-			return
-		}
 	}
 	if n := len(r.List) * policy.SpareClasses; n > cap(t.kept) {
 		t.kept = make([]string, n)
