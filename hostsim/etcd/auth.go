@@ -15,7 +15,7 @@ type User struct {
 	Prefixes []string
 }
 
-// tokenLife is how long a token lasts after its last use. Source: etcd's --auth-token-ttl, which simple tokens alone obey.
+// tokenLife is how long a token lasts after its last use. Source: etcd's auth/simple_token.go.
 const tokenLife = 300 * time.Second
 
 type token struct {

@@ -116,7 +116,7 @@ func (s *Server) expire() {
 
 // expiryOf is when etcd comes round to revoking a lease.
 func (s *Server) expiryOf(l *lease) time.Duration {
-	return l.expiry + min(s.faults.ExpiryDelay, never-l.expiry)
+	return l.expiry + min(max(s.faults.ExpiryDelay, 0), never-l.expiry)
 }
 
 func (s *Server) timeToLive(m *message) ([]byte, *refusal) {
@@ -173,7 +173,7 @@ func (s *Server) keepAlive(body []byte) ([]byte, *refusal) {
 			return out, nil
 		}
 		var ttl int64
-		if l := s.lease(id); l != nil {
+		if l := s.lease(id); l != nil && l.expiry > s.now {
 			l.expiry, ttl = s.after(l.ttl), l.ttl
 		}
 		out = append(append(out, `{"result":`...), s.beginReply()...)

@@ -13,7 +13,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -28,7 +27,7 @@ import (
 )
 
 var (
-	seeds    = flag.Int("seeds", 8, "sequences of random requests")
+	seeds    = flag.Int("seeds", 6, "sequences of random requests")
 	seed     = flag.Uint64("seed", 1, "the first sequence's seed")
 	requests = flag.Int("requests", 800, "requests in each sequence")
 )
@@ -39,6 +38,7 @@ type real struct {
 	command *exec.Cmd
 	args    []string
 	url     string
+	said    bytes.Buffer
 }
 
 func startReal(t *testing.T) *real {
@@ -69,7 +69,7 @@ func freePort(t *testing.T) string {
 func (r *real) start() {
 	r.t.Helper()
 	r.command = exec.Command("etcd", r.args...)
-	r.command.Stderr = os.Stderr
+	r.command.Stderr = &r.said
 	if err := r.command.Start(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -90,6 +90,9 @@ func (r *real) start() {
 func (r *real) stop() {
 	_ = r.command.Process.Signal(syscall.SIGTERM)
 	_ = r.command.Wait()
+	if r.t.Failed() {
+		r.t.Logf("etcd said: %s", &r.said)
+	}
 }
 
 func (r *real) Handle(method, path string, headers hostsim.Headers, body []byte) (int, []byte) {
@@ -150,6 +153,15 @@ func comparable(reply []byte) (_ string, left int) {
 	return string(reply), left
 }
 
+// revokeShort revokes what a grant has granted if etcd alone knew when it expires, or what it is called.
+func (r *real) revokeShort(s *Server, path string, status int, reply, simReply []byte, as [2]hostsim.Headers) {
+	if path != grantPath || status != http.StatusOK || find(reply, "TTL") > 500 && find(reply, "ID") < leaseIDs {
+		return
+	}
+	r.Handle("POST", revokePath, as[0], fmt.Appendf(nil, `{"ID":%d}`, find(reply, "ID")))
+	s.Handle("POST", revokePath, as[1], fmt.Appendf(nil, `{"ID":%d}`, find(simReply, "ID")))
+}
+
 // find returns a number of a reply, or 0.
 func find(reply []byte, name string) int64 {
 	var object map[string]any
@@ -190,22 +202,11 @@ func TestRealRandom(t *testing.T) {
 			if !same(t, what, status, reply, simStatus, simReply) {
 				t.FailNow()
 			}
-			if path == "/v3/lease/grant" && status == http.StatusOK {
-				// Of these, etcd alone knows when one expires, or what it is called.
-				if ttl := find(reply, "TTL"); ttl < 500 || find(reply, "ID") > leaseIDs {
-					r.Handle("POST", "/v3/lease/revoke", nil, fmt.Appendf(nil, `{"ID":%d}`, find(reply, "ID")))
-					s.Handle("POST", "/v3/lease/revoke", nil, fmt.Appendf(nil, `{"ID":%d}`, find(simReply, "ID")))
-				}
-			}
+			r.revokeShort(s, path, status, reply, simReply, [2]hostsim.Headers{})
 		}
 		// The next sequence begins with an empty store, too.
-		for _, request := range [][2]string{{"/v3/kv/deleterange", `{"key":"AA==","range_end":"AA=="}`}, {"/v3/kv/range", `{"key":"AA==","range_end":"AA=="}`}} {
-			status, reply := r.Handle("POST", request[0], nil, []byte(request[1]))
-			simStatus, simReply := s.Handle("POST", request[0], nil, []byte(request[1]))
-			if !same(t, request[0], status, reply, simStatus, simReply) {
-				t.FailNow()
-			}
-		}
+		both(t, r, s, deletePath, `{"key":"AA==","range_end":"AA=="}`)
+		both(t, r, s, rangePath, `{"key":"AA==","range_end":"AA=="}`)
 		for id := range int64(leaseIDs) {
 			body := fmt.Appendf(nil, `{"ID":%d}`, id)
 			r.Handle("POST", "/v3/lease/revoke", nil, body)
@@ -226,7 +227,11 @@ func TestRealRandom(t *testing.T) {
 const leaseIDs = 6
 
 // generator makes requests, most of which are sound.
-type generator struct{ rand *rand.Rand }
+type generator struct {
+	rand *rand.Rand
+	// ascending is to make no range that ends before it begins.
+	ascending bool
+}
 
 func pick[T any](g *generator, of ...T) T { return of[g.rand.IntN(len(of))] }
 
@@ -241,8 +246,16 @@ func (g *generator) key() any {
 	return b64(pick(g, "a", "b", "c", "/s/1", "/s/2", "/s/12", "/r/x/1", "/r/x/2", "\xff", "\x00", "a\x00"))
 }
 
-func (g *generator) rangeEnd() any {
-	return b64(pick(g, "\x00", "/s0", "/s/2", "/r0", "b", "c", "d", "a", "\xff\xff", "/"))
+// rangeEnd sets the end of a range whose key is set.
+func (g *generator) rangeEnd(m map[string]any) {
+	if g.ascending {
+		span := pick(g, [2]string{"/s/", "/s0"}, [2]string{"/s/1", "/s/2"}, [2]string{"/r/", "/s0"}, [2]string{"/r/x", "/r/y"},
+			[2]string{"/r0", "/s"}, [2]string{"/s/", "/s1"}, [2]string{"/s/1", "\x00"}, [2]string{"a", "b"}, [2]string{"/s0", "/s1"})
+		m["key"] = b64(span[0])
+		g.set(m, "range_end", b64(span[1]))
+		return
+	}
+	g.set(m, "range_end", b64(pick(g, "\x00", "/s0", "/s/2", "/r0", "b", "c", "d", "a", "\xff\xff", "/")))
 }
 
 func (g *generator) value() any {
@@ -292,7 +305,7 @@ func (g *generator) set(m map[string]any, name string, value any) {
 func (g *generator) rangeRequest() map[string]any {
 	m := map[string]any{"key": g.key()}
 	if g.chance(50) {
-		g.set(m, "range_end", g.rangeEnd())
+		g.rangeEnd(m)
 	}
 	if g.chance(20) {
 		m["limit"] = g.number(int64(g.rand.IntN(4)))
@@ -348,8 +361,11 @@ func (g *generator) putRequest(ignore bool) map[string]any {
 func (g *generator) deleteRequest(endless bool) map[string]any {
 	m := map[string]any{"key": g.key()}
 	if g.chance(30) {
-		if end := g.rangeEnd(); endless || end != b64("\x00") {
-			g.set(m, "range_end", end)
+		g.rangeEnd(m)
+		for _, name := range []string{"range_end", "rangeEnd"} {
+			if !endless && m[name] == b64("\x00") {
+				delete(m, name)
+			}
 		}
 	}
 	if g.chance(30) {
@@ -372,7 +388,7 @@ func (g *generator) compare() map[string]any {
 		m["result"] = g.enum("EQUAL", "GREATER", "LESS", "NOT_EQUAL")
 	}
 	if g.chance(10) {
-		g.set(m, "range_end", g.rangeEnd())
+		g.rangeEnd(m)
 	}
 	if g.chance(5) {
 		target = g.rand.IntN(5)
@@ -443,26 +459,28 @@ func (g *generator) request() (method, path string, body []byte) {
 	var m map[string]any
 	switch n := g.rand.IntN(100); {
 	case n < 15:
-		path, m = "/v3/kv/range", g.rangeRequest()
+		path, m = rangePath, g.rangeRequest()
 	case n < 35:
-		path, m = "/v3/kv/put", g.putRequest(true)
+		path, m = putPath, g.putRequest(true)
 	case n < 43:
-		path, m = "/v3/kv/deleterange", g.deleteRequest(true)
+		path, m = deletePath, g.deleteRequest(true)
 	case n < 80:
-		path, m = "/v3/kv/txn", g.txn(2)
+		path, m = txnPath, g.txn(2)
 	case n < 87:
-		path, m = "/v3/lease/grant", map[string]any{"ID": g.number(int64(1 + g.rand.IntN(leaseIDs-1))), "TTL": g.number(int64(1000 + g.rand.IntN(9)))}
+		path, m = grantPath, map[string]any{
+			"ID": g.number(int64(1 + g.rand.IntN(leaseIDs-1))), "TTL": g.number(int64(1000 + g.rand.IntN(9))),
+		}
 		if g.chance(5) {
 			m["TTL"] = pick[any](g, 9000000001, "9000000000")
 		}
 	case n < 90:
-		path, m = "/v3/lease/revoke", map[string]any{"ID": g.number(int64(g.rand.IntN(leaseIDs)))}
+		path, m = revokePath, map[string]any{"ID": g.number(int64(g.rand.IntN(leaseIDs)))}
 	case n < 95:
-		path, m = "/v3/lease/timetolive", map[string]any{"ID": g.number(int64(g.rand.IntN(leaseIDs))), "keys": g.truth()}
+		path, m = ttlPath, map[string]any{"ID": g.number(int64(g.rand.IntN(leaseIDs))), "keys": g.truth()}
 	case n < 98:
-		path, m = "/v3/lease/keepalive", map[string]any{"ID": g.number(int64(g.rand.IntN(leaseIDs)))}
+		path, m = alivePath, map[string]any{"ID": g.number(int64(g.rand.IntN(leaseIDs)))}
 	case n < 99:
-		path, m = "/v3/auth/authenticate", map[string]any{"name": "root", "password": "secret"}
+		path, m = authPath, map[string]any{"name": "root", "password": "secret"}
 	default:
 		method = pick(g, "GET", "PUT", "POST")
 		path = pick(g, "/v3/kv/range", "/v3/kv/rang", "/v3/kv/put", "/v3alpha/kv/range", "/v3beta/kv/range", "/v3/kv/range?x=y")
@@ -499,4 +517,137 @@ func (g *generator) broken(body []byte) []byte {
 		return bytes.ReplaceAll(body, []byte(":"), []byte(" : "))
 	}
 	return bytes.Replace(body, []byte(`"`), []byte(pick(g, `"\`, `'`, "\"\n", `""`)), 1)
+}
+
+// both sends a request to both servers, fails the test unless they answer alike, and returns what etcd and the simulation say.
+func both(t *testing.T, r *real, s *Server, path, body string, headers ...[2]string) (reply, simReply []byte) {
+	t.Helper()
+	status, reply := r.Handle("POST", path, headers, []byte(body))
+	simStatus, simReply := s.Handle("POST", path, headers, []byte(body))
+	same(t, fmt.Sprint(path, " ", body, " ", headers), status, reply, simStatus, simReply)
+	return reply, simReply
+}
+
+// set sends a request that only etcd understands.
+func (r *real) set(path, body string) {
+	r.t.Helper()
+	if status, reply := r.Handle("POST", path, nil, []byte(body)); status != http.StatusOK {
+		r.t.Fatalf("%s %s: %d %s", path, body, status, reply)
+	}
+}
+
+func TestRealAuth(t *testing.T) {
+	r, s := startReal(t), New()
+	for _, user := range []string{"root", "gateway"} {
+		r.set("/v3/auth/user/add", `{"name":"`+user+`","password":"secret"}`)
+		r.set("/v3/auth/role/add", `{"name":"`+user+`"}`)
+		r.set("/v3/auth/user/grant", `{"user":"`+user+`","role":"`+user+`"}`)
+	}
+	for _, prefix := range [][2]string{{"/s/", "/s0"}, {"/r/", "/r0"}} {
+		r.set("/v3/auth/role/grant", fmt.Sprintf(`{"name":"gateway","perm":{"permType":"READWRITE","key":%q,"range_end":%q}}`,
+			b64(prefix[0]), b64(prefix[1])))
+	}
+	r.set("/v3/auth/enable", `{}`)
+	s.EnableAuth(map[string]User{
+		"root": {Password: "secret", Root: true}, "gateway": {Password: "secret", Prefixes: []string{"/s/", "/r/"}},
+	})
+	both(t, r, s, authPath, `{"name":"gateway","password":"x"}`)
+	both(t, r, s, authPath, `{"name":"nobody","password":"secret"}`)
+	both(t, r, s, authPath, ``)
+	both(t, r, s, authPath, `{"name":1}`)
+	tokenOf := func(reply []byte) string {
+		var object struct{ Token string }
+		_ = json.Unmarshal(reply, &object)
+		return object.Token
+	}
+	// For each user the headers to etcd and to the simulation.
+	headers := [][2]hostsim.Headers{{}, {{{"authorization", "AAAAAAAAAAAAAAAA.9"}}, {{"authorization", "AAAAAAAAAAAAAAAA.9"}}}}
+	for _, user := range []string{"gateway", "gateway", "gateway", "root"} {
+		reply, simReply := both(t, r, s, authPath, `{"name":"`+user+`","password":"secret"}`)
+		headers = append(headers, [2]hostsim.Headers{{{"authorization", tokenOf(reply)}}, {{"authorization", tokenOf(simReply)}}})
+	}
+	start := time.Now()
+	g := generator{rand: rand.New(rand.NewPCG(*seed, 1)), ascending: true}
+	for i := range *requests * 2 {
+		method, path, body := g.request()
+		if path == authPath {
+			continue
+		}
+		as := headers[g.rand.IntN(len(headers))]
+		s.AdvanceTo(time.Since(start))
+		status, reply := r.Handle(method, path, as[0], body)
+		simStatus, simReply := s.Handle(method, path, as[1], body)
+		if !same(t, fmt.Sprintf("request %d: %s %s %s %s", i, method, path, body, as[0]), status, reply, simStatus, simReply) {
+			t.FailNow()
+		}
+		r.revokeShort(s, path, status, reply, simReply, headers[len(headers)-1])
+	}
+	// The operations of a nested transaction are not held against the user's role.
+	for path, body := range map[string]string{
+		txnPath: `{"success":[{"requestTxn":{"compare":[{"key":"YQ=="}],"success":[{"requestPut":{"key":"YQ=="}}],` +
+			`"failure":[{"requestPut":{"key":"YQ=="}}]}}]}`,
+		putPath: `{"key":"YQ=="}`,
+	} {
+		status, reply := r.Handle("POST", path, headers[2][0], []byte(body))
+		simStatus, simReply := s.Handle("POST", path, headers[2][1], []byte(body))
+		same(t, path, status, reply, simStatus, simReply)
+		t.Logf("as gateway: %s %d", path, status)
+	}
+	r.stop()
+	r.start()
+	s.Restart(0)
+	for _, as := range headers[1:] {
+		status, reply := r.Handle("POST", rangePath, as[0], []byte(`{"key":"YQ=="}`))
+		simStatus, simReply := s.Handle("POST", rangePath, as[1], []byte(`{"key":"YQ=="}`))
+		same(t, "after a restart", status, reply, simStatus, simReply)
+	}
+}
+
+func TestRealLeases(t *testing.T) {
+	r, s := startReal(t), New()
+	start := time.Now()
+	both(t, r, s, grantPath, `{"ID":1,"TTL":1}`)
+	both(t, r, s, grantPath, `{"ID":2,"TTL":1000}`)
+	for i := range 5 {
+		both(t, r, s, putPath, fmt.Sprintf(`{"key":%q,"lease":1}`, b64(fmt.Sprint("/s/", i))))
+	}
+	both(t, r, s, putPath, fmt.Sprintf(`{"key":%q,"ignore_value":true,"lease":2}`, b64("/s/4")))
+	time.Sleep(time.Second)
+	s.AdvanceTo(time.Since(start))
+	both(t, r, s, alivePath, `{"ID":1}`)
+	renewed := time.Now()
+	all := fmt.Sprintf(`{"key":%q,"range_end":%q}`, b64("/s/"), b64("/s0"))
+	both(t, r, s, rangePath, all)
+	for time.Since(renewed) < 30*time.Second {
+		_, reply := r.Handle("POST", ttlPath, nil, []byte(`{"ID":1}`))
+		if bytes.Contains(reply, []byte(`"TTL":"-1"`)) {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	took := time.Since(renewed)
+	t.Logf("etcd revoked a lease of 2 s after %v", took.Round(10*time.Millisecond))
+	if took < 2*time.Second {
+		t.Errorf("etcd revoked a lease of 2 s after %v", took)
+	}
+	s.AdvanceTo(time.Since(start))
+	both(t, r, s, rangePath, all)
+	both(t, r, s, alivePath, `{"ID":1}`)
+
+	// Of revisions before the newest the simulation knows as much as an etcd that has compacted them.
+	r.set("/v3/kv/compaction", fmt.Sprintf(`{"revision":%d}`, s.Revision()))
+	for revision := range s.Revision() + 2 {
+		both(t, r, s, rangePath, fmt.Sprintf(`{"key":%q,"revision":%d}`, b64("/s/4"), revision))
+		both(t, r, s, txnPath, fmt.Sprintf(`{"success":[{"requestPut":{"key":%q}},{"requestRange":{"key":%q,"range_end":%q,"revision":%d}}]}`,
+			b64("/s/9"), b64("/s/"), b64("/s0"), revision))
+		r.Handle("POST", "/v3/kv/compaction", nil, fmt.Appendf(nil, `{"revision":%d}`, s.Revision())) // refused if it is done
+	}
+
+	s.AdvanceTo(time.Since(start))
+	r.stop()
+	s.Restart(time.Hour)
+	r.start()
+	s.Advance(time.Hour)
+	both(t, r, s, rangePath, all)
+	both(t, r, s, ttlPath, `{"ID":2,"keys":true}`)
 }

@@ -28,6 +28,11 @@ func expect(t *testing.T, s *Server, steps ...string) {
 	}
 }
 
+// no is a refusal as post returns it.
+func no(status, code int, message string) string {
+	return fmt.Sprintf(`%d {"error":%q,"message":%q,"code":%d}`, status, message, message, code)
+}
+
 const (
 	rangePath  = "/v3/kv/range"
 	putPath    = "/v3/kv/put"
@@ -48,7 +53,7 @@ const createTxn = `{"compare":[{"target":"CREATE","key":"L3Mvcw==","create_revis
 func TestCreateTxn(t *testing.T) {
 	s := New()
 	expect(t, s,
-		txnPath, createTxn, `404 {"error":"etcdserver: requested lease not found","message":"etcdserver: requested lease not found","code":5}`,
+		txnPath, createTxn, no(404, 5, "etcdserver: requested lease not found"),
 		grantPath, `{"ID":"7","TTL":"60"}`, `200 {"header":{"revision":"1","raft_term":"2"},"ID":"7","TTL":"60"}`,
 		txnPath, createTxn, `200 {"header":{"revision":"2","raft_term":"2"},"succeeded":true,"responses":[`+
 			`{"response_put":{"header":{"revision":"2"}}},{"response_put":{"header":{"revision":"2"}}}]}`,
@@ -68,6 +73,10 @@ func TestWholeBytes(t *testing.T) {
 	if status != 200 || string(reply) != `{"result":`+header+`,"ID":"1"}}`+"\n" {
 		t.Errorf("keepalive: %d %s", status, reply)
 	}
+	status, reply = s.Handle("POST", rangePath, nil, nil)
+	if status != 400 || string(reply) != `{"error":"etcdserver: key is not provided","message":"etcdserver: key is not provided","code":3}` {
+		t.Errorf("range: %d %s", status, reply)
+	}
 }
 
 func TestKeys(t *testing.T) {
@@ -82,23 +91,23 @@ func TestKeys(t *testing.T) {
 		`200 {"header":{"revision":"4","raft_term":"2"},"kvs":[{"key":"YQ==","create_revision":"2","mod_revision":"2","version":"1"}],"more":true,"count":"2"}`,
 		rangePath, `{"key":"YQ==","range_end":"Yg==","min_mod_revision":"3","keys_only":true}`,
 		`200 {"header":{"revision":"4","raft_term":"2"},"kvs":[{"key":"YWE=","create_revision":"3","mod_revision":"4","version":"2"}],"count":"2"}`,
-		putPath, `{"key":"YWE=","ignore_value":true,"lease":3}`, `404 {"error":"etcdserver: requested lease not found","message":"etcdserver: requested lease not found","code":5}`,
-		putPath, `{"key":"Yg==","ignore_value":true}`, `400 {"error":"etcdserver: key not found","message":"etcdserver: key not found","code":3}`,
+		putPath, `{"key":"YWE=","ignore_value":true,"lease":3}`, no(404, 5, "etcdserver: requested lease not found"),
+		putPath, `{"key":"Yg==","ignore_value":true}`, no(400, 3, "etcdserver: key not found"),
 		putPath, `{"key":"YQ==","ignore_value":true}`, `200 {"header":{"revision":"5","raft_term":"2"}}`,
 		deletePath, `{"key":"Yw=="}`, `200 {"header":{"revision":"5","raft_term":"2"}}`,
 		deletePath, `{"key":"YQ==","range_end":"AA==","prev_kv":true}`,
 		`200 {"header":{"revision":"6","raft_term":"2"},"deleted":"2","prev_kvs":[{"key":"YQ==","create_revision":"2","mod_revision":"5","version":"2"},`+
 			`{"key":"YWE=","create_revision":"3","mod_revision":"4","version":"2","value":"eQ=="}]}`,
 		rangePath, `{"key":"YQ==","revision":"7"}`,
-		`400 {"error":"etcdserver: mvcc: required revision is a future revision","message":"etcdserver: mvcc: required revision is a future revision","code":11}`,
+		no(400, 11, "etcdserver: mvcc: required revision is a future revision"),
 		rangePath, `{"key":"YQ==","revision":"5"}`,
-		`400 {"error":"etcdserver: mvcc: required revision has been compacted","message":"etcdserver: mvcc: required revision has been compacted","code":11}`,
+		no(400, 11, "etcdserver: mvcc: required revision has been compacted"),
 	)
 }
 
 func TestTxnRefused(t *testing.T) {
-	const duplicate = `400 {"error":"etcdserver: duplicate key given in txn request","message":"etcdserver: duplicate key given in txn request","code":3}`
-	const many = `400 {"error":"etcdserver: too many operations in txn request","message":"etcdserver: too many operations in txn request","code":3}`
+	duplicate := no(400, 3, "etcdserver: duplicate key given in txn request")
+	many := no(400, 3, "etcdserver: too many operations in txn request")
 	ops := func(n int) string {
 		return `{"success":[` + strings.TrimSuffix(strings.Repeat(`{"requestRange":{"key":"YQ=="}},`, n), ",") + `]}`
 	}
@@ -108,7 +117,7 @@ func TestTxnRefused(t *testing.T) {
 		txnPath, `{"success":[{"requestPut":{"key":"YQ=="}},{"requestDeleteRange":{"key":"YQ=="}}]}`, duplicate,
 		txnPath, `{"success":[{"requestPut":{"key":"YQ=="}},{"requestDeleteRange":{"key":"QQ==","rangeEnd":"Yg=="}}]}`, duplicate,
 		txnPath, ops(129), many,
-		txnPath, `{"compare":[{"key":""}]}`, `400 {"error":"etcdserver: key is not provided","message":"etcdserver: key is not provided","code":3}`,
+		txnPath, `{"compare":[{"key":""}]}`, no(400, 3, "etcdserver: key is not provided"),
 		txnPath, `{"compare":[null]}`, `503 upstream connect error or disconnect/reset before headers. reset reason: connection termination`,
 		txnPath, `{"compar":[{"key":""}],"success":[{"requestPut":{"key":"YQ=="}}]}`,
 		`200 {"header":{"revision":"2","raft_term":"2"},"succeeded":true,"responses":[{"response_put":{"header":{"revision":"2"}}}]}`,
@@ -146,7 +155,7 @@ func TestLeases(t *testing.T) {
 	s := New()
 	expect(t, s,
 		grantPath, `{"ID":5,"TTL":1}`, `200 {"header":{"revision":"1","raft_term":"2"},"ID":"5","TTL":"2"}`,
-		grantPath, `{"ID":5,"TTL":9}`, `412 {"error":"etcdserver: lease already exists","message":"etcdserver: lease already exists","code":9}`,
+		grantPath, `{"ID":5,"TTL":9}`, no(412, 9, "etcdserver: lease already exists"),
 		grantPath, `{"TTL":10}`, `200 {"header":{"revision":"1","raft_term":"2"},"ID":"7587000000000000001","TTL":"10"}`,
 		putPath, `{"key":"YQ==","lease":5}`, `200 {"header":{"revision":"2","raft_term":"2"}}`,
 		putPath, `{"key":"Yg==","lease":5}`, `200 {"header":{"revision":"3","raft_term":"2"}}`,
@@ -161,7 +170,7 @@ func TestLeases(t *testing.T) {
 	s.Advance(time.Millisecond)
 	expect(t, s, rangePath, `{"key":"YQ==","count_only":true}`, `200 {"header":{"revision":"5","raft_term":"2"}}`,
 		alivePath, `{"ID":5}`, `200 {"result":{"header":{"revision":"5","raft_term":"2"},"ID":"5"}}`+"\n",
-		revokePath, `{"ID":5}`, `404 {"error":"etcdserver: requested lease not found","message":"etcdserver: requested lease not found","code":5}`,
+		revokePath, `{"ID":5}`, no(404, 5, "etcdserver: requested lease not found"),
 		revokePath, `{"ID":"7587000000000000001"}`, `200 {"header":{"revision":"6","raft_term":"2"}}`,
 		rangePath, `{"key":"AA==","range_end":"AA=="}`, `200 {"header":{"revision":"6","raft_term":"2"}}`)
 }
@@ -187,6 +196,9 @@ func TestExpiryOrder(t *testing.T) {
 		if c.AdvanceTo(want.at * time.Millisecond); c.Revision() != want.revision {
 			t.Errorf("at %d ms: revision %d, want %d", want.at, c.Revision(), want.revision)
 		}
+		if want.at == 9499 { // past its TTL, before its revocation
+			expect(t, c, alivePath, `{"ID":1}`, `200 {"result":{"header":{"revision":"4","raft_term":"2"},"ID":"1"}}`+"\n")
+		}
 	}
 }
 
@@ -203,21 +215,24 @@ func TestClone(t *testing.T) {
 		`200 {"header":{"revision":"2","raft_term":"2"},"kvs":[{"key":"YQ==","create_revision":"2","mod_revision":"2","version":"1","value":"eA==","lease":"1"}],"count":"1"}`,
 		revokePath, `{"ID":1}`, `200 {"header":{"revision":"3","raft_term":"2"}}`)
 	expect(t, c, rangePath, `{"key":"AA==","range_end":"AA==","count_only":true}`, `200 {"header":{"revision":"4","raft_term":"2"},"count":"2"}`)
+	if value, ok := c.Value("a"); value != "y" || !ok || !slices.Equal(c.Keys(""), []string{"\x00", "a"}) || c.Keys("b") != nil {
+		t.Errorf("a = %q, %v; keys %q", value, ok, c.Keys(""))
+	}
 }
 
 func TestAuth(t *testing.T) {
-	const denied = `403 {"error":"etcdserver: permission denied","message":"etcdserver: permission denied","code":7}`
-	const invalid = `401 {"error":"etcdserver: invalid auth token","message":"etcdserver: invalid auth token","code":16}`
+	denied := no(403, 7, "etcdserver: permission denied")
+	invalid := no(401, 16, "etcdserver: invalid auth token")
 	const get = `{"key":"L3MvMQ=="}`
 	s := New()
 	expect(t, s, authPath, `{"name":"g","password":"p"}`,
-		`412 {"error":"etcdserver: authentication is not enabled","message":"etcdserver: authentication is not enabled","code":9}`)
+		no(412, 9, "etcdserver: authentication is not enabled"))
 	s.EnableAuth(map[string]User{"g": {Password: "p", Prefixes: []string{"/s/", "/s0"}}, "root": {Password: "r", Root: true}})
 	expect(t, s,
-		rangePath, get, `400 {"error":"etcdserver: user name is empty","message":"etcdserver: user name is empty","code":3}`,
+		rangePath, get, no(400, 3, "etcdserver: user name is empty"),
 		grantPath, `{"ID":1,"TTL":100}`, `200 {"header":{"revision":"1","raft_term":"2"},"ID":"1","TTL":"100"}`,
 		authPath, `{"name":"g","password":"x"}`,
-		`400 {"error":"etcdserver: authentication failed, invalid user ID or password","message":"etcdserver: authentication failed, invalid user ID or password","code":3}`,
+		no(400, 3, "etcdserver: authentication failed, invalid user ID or password"),
 		authPath, `{"name":"g","password":"p"}`, `200 {"header":{"revision":"1","raft_term":"2"},"token":"AAAAAAAAAAAAAAAB.1"}`,
 		authPath, `{"name":"root","password":"r"}`, `200 {"header":{"revision":"1","raft_term":"2"},"token":"AAAAAAAAAAAAAAAC.2"}`,
 	)
