@@ -651,3 +651,47 @@ func TestRealLeases(t *testing.T) {
 	both(t, r, s, rangePath, all)
 	both(t, r, s, ttlPath, `{"ID":2,"keys":true}`)
 }
+
+// What random requests hardly hit.
+func TestRealLimits(t *testing.T) {
+	r, s := startReal(t), New()
+	reads := func(n int) string {
+		return strings.TrimSuffix(strings.Repeat(`{"requestRange":{"key":"YQ=="}},`, n), ",")
+	}
+	nested := func(depth, each int) string {
+		body := `{}`
+		for range depth {
+			body = `{"success":[{"requestTxn":` + body + `},` + reads(each) + `]}`
+		}
+		return strings.ReplaceAll(body, ",]", "]")
+	}
+	deep := func(n int) string {
+		return `{"key":"YQ==","x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`
+	}
+	both(t, r, s, putPath, `{"key":"YQ==","value":"eA=="}`)
+	for _, c := range [][2]string{
+		{txnPath, `{"success":[` + reads(128) + `]}`}, {txnPath, `{"failure":[` + reads(129) + `]}`},
+		{txnPath, nested(128, 0)}, {txnPath, nested(129, 0)}, {txnPath, nested(2, 63)}, {txnPath, nested(2, 64)},
+		{rangePath, deep(9999)}, {rangePath, deep(10000)},
+		{rangePath, `{"key":"YQ==","sort_order":7}`}, {rangePath, `{"key":"YQ==","sort_order":7,"sort_target":1}`},
+		{rangePath, `{"key":"YQ==","sort_order":2147483648}`}, {rangePath, `{"key":"YQ==","revision":-1}`},
+		{rangePath, `{"key":"YQ==","revision":2}`}, {rangePath, `{"key":"YQ==","revision":3}`},
+		{rangePath, `{"key":[97]}`}, {rangePath, `{"key":[97,null,256]}`}, {rangePath, `{"key":"\u0059Q=="}`}, {rangePath, `{"key":"YQ\n=="}`},
+		{rangePath, `{"key":"YQ==","limit":"\u0031"}`}, {rangePath, `{"key":"YQ==","limit":9223372036854775807}`},
+		{rangePath, `{"key":"YQ==","sort_order":"\u004eONE"}`}, {rangePath, `{"range_end":"Yg==","rangeEnd":"YQ==","key":"YQ=="}`},
+		{rangePath, `{"key":"YQ==","serializable":1}`}, {rangePath, "\ufeff{}"}, {rangePath, "{\"key\":\"YQ==\",\"\xff\":1}"},
+		{txnPath, `{"compare":[{"key":"YQ==","result":9}]}`}, {txnPath, `{"compare":[{"key":"YQ==","target":9}]}`},
+		{txnPath, `{"compare":[{"key":"YQ==","target_union":null}]}`}, {txnPath, `{"compare":[{"key":"YQ==","target_union":1}]}`},
+		{txnPath, `{"compare":[{"key":"YQ==","targetUnion":1}]}`}, {txnPath, `{"compare":[{"key":"YQ==","target":"VALUE","value":null}]}`},
+		{txnPath, `{"success":[{"request":1}]}`}, {txnPath, `{"success":[{"request":null,"requestRange":{"key":"YQ=="}}]}`},
+		{txnPath, `{"success":[{"requestRange":null}]}`}, {txnPath, `{"success":{}}`}, {txnPath, `{"success":[1]}`},
+		{txnPath, `{"compare":[null],"success":"x"}`}, {txnPath, `{"success":[{"requestTxn":{"failure":[null]}}]}`},
+		{grantPath, `{"ID":-5,"TTL":-5}`}, {grantPath, `{"ID":-5}`}, {revokePath, `{"ID":-5}`}, {revokePath, ``},
+		{grantPath, `{"ID":9223372036854775807,"TTL":9000000000}`}, {grantPath, `{"ID":3,"TTL":9000000001}`}, {ttlPath, ``},
+		{alivePath, ``}, {alivePath, `null`}, {alivePath, `{"ID":5}{"ID":6}`}, {alivePath, `{"ID":5}x`}, {alivePath, `{"ID":"x"}`}, {alivePath, ` `},
+		{alivePath, `{"ID":5}{"ID":"x"}{"ID":6}`}, {"/v3/kv/lease/revoke", `{"ID":1}`}, {"/v3/kv/lease/timetolive", `{"ID":1}`},
+		{"/v3/kv/range/", `{}`}, {"/v3/", `{}`}, {"/v3/kv/range:x", `{}`}, {"/v3beta/lease/grant", `[]`},
+	} {
+		both(t, r, s, c[0], c[1])
+	}
+}
