@@ -83,11 +83,27 @@ func New() *Server {
 	return &Server{state: state{store: store{revision: 1}, term: 2, nextExpiry: never}}
 }
 
-// Clone returns a server in the same state that shares nothing with s that changes. It costs a pointer for each key.
+// Clone returns a server in the same state, clock and faults included, that shares nothing with s that changes. It costs a
+// pointer for each key.
 func (s *Server) Clone() *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := &Server{state: s.state}
+	return &Server{state: s.state.clone()}
+}
+
+// Restore sets the server back to a clone of it, its clock too, as hostsim.Host.Restore does for a host, whose Config.HTTPCall
+// then needs no change. The clone stays as it is.
+func (s *Server) Restore(clone *Server) {
+	clone.mu.Lock()
+	state := clone.state.clone()
+	clone.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = state
+}
+
+func (s *state) clone() state {
+	c := *s
 	c.store, c.leases, c.tokens = s.store.clone(), slices.Clone(s.leases), slices.Clone(s.tokens)
 	return c
 }

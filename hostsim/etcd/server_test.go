@@ -218,6 +218,12 @@ func TestClone(t *testing.T) {
 	if value, ok := c.Value("a"); value != "y" || !ok || !slices.Equal(c.Keys(""), []string{"\x00", "a"}) || c.Keys("b") != nil {
 		t.Errorf("a = %q, %v; keys %q", value, ok, c.Keys(""))
 	}
+	s.Restore(c)
+	post(s, putPath, `{"key":"Yg=="}`)
+	s.Advance(time.Second)
+	if s.Revision() != 5 || c.Revision() != 4 || c.Now() != 0 {
+		t.Errorf("revisions %d and %d, time %v", s.Revision(), c.Revision(), c.Now())
+	}
 }
 
 func TestAuth(t *testing.T) {
