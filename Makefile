@@ -113,6 +113,9 @@ browser: wasm build ## the live page and the replay's report in headless Chromiu
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)
 	$(TEST) -tags systemd -count=1 ./examples/embedded
 
+etcd: ## the simulated etcd against the real server (Debian package etcd-server): half a minute
+	$(TEST) -tags etcd -count=1 ./hostsim/etcd
+
 docker: ## the images of examples/docker, and the page's walk (a Docker daemon with Compose)
 	$(TEST) -tags docker -timeout 30m -count=1 -run Docker ./examples/docker
 
@@ -149,7 +152,7 @@ bench-envoy: wasm ## what docs/benchmarks.md shows, in real Envoy (ONLY="-only s
 	$(GO) run ./examples/envoy/bench $(ONLY) $(UPDATE)
 
 # One run of vet for all of them: another set of tags vets what is imported again, and no file is left out because of one of these.
-TAGS := coraza,docker,peer,rust,signing,systemd,vllm
+TAGS := coraza,docker,etcd,peer,rust,signing,systemd,vllm
 check: ## formatting, vet for both targets, imports, links, go.mod, clean tree
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt -w needed: $$files"; exit 1; fi
 	$(GO) vet -tags $(TAGS) ./...
@@ -175,7 +178,7 @@ race: wasm ## the tests that run goroutines, under the race detector (needs a C 
 
 # What .ci/run leaves out for its length: CONTRIBUTING.md says when it is due.
 # The fetchers' modules are vetted here alone, a minute of a core for two files.
-thorough: e2e-all replay ## what is too long for each change: all versions of Envoy, the gateways' own code, the published replays
+thorough: e2e-all replay etcd ## what is too long for each change: all versions of Envoy, the gateways' own code, the published replays, the real etcd
 	cd build/ship/fetchers/istio && $(GO) vet . && $(GO) mod tidy -diff
 	cd build/ship/fetchers/envoygateway && $(GO) vet . && $(GO) mod tidy -diff
 
