@@ -185,14 +185,14 @@ func (r *record) decode(b []byte) error {
 		}
 		for range min(comparedAtOnce, count-i) {
 			c := &r.List[i]
-			id, plain := c.ID, c.Plain()
+			id, rank, plain := c.ID, c.Rank, c.Plain()
 			n := decodeReplica(c, b[at:])
 			if n == 0 {
 				r.List = nil
 				r.newVersion()
 				return errSchema
 			}
-			if id != c.ID || plain != c.Plain() {
+			if id != c.ID || rank != c.Rank || plain != c.Plain() { // of another address, where a record was lost
 				r.newVersion()
 			}
 			at, was = at+n, r.ends[i]

@@ -92,7 +92,7 @@ func (r *request) first(header int) (value string, others bool) {
 // hasJSON reports whether the body is JSON text as it is, as the headers tell.
 func (r *request) hasJSON() bool {
 	coding := r.names.Value(r.contentCoded)
-	return isJSON(r.names.Value(r.contentType)) && (coding == "" || strings.EqualFold(coding, "identity"))
+	return isJSON(r.names.Value(r.contentType)) && r.names.Times(r.contentCoded) <= 1 && (coding == "" || strings.EqualFold(coding, "identity"))
 }
 
 // begins reports whether the path begins with the prefix, which is not empty. Every

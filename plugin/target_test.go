@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
@@ -49,7 +50,7 @@ func TestTargetNamesSpares(t *testing.T) {
 // What is kept of targets is what would be made of the replicas as they are now.
 func TestKeptTargetsFollowThePool(t *testing.T) {
 	const most = policy.FewReplicas + 4
-	for seed := range uint64(20) {
+	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		data := newMemoryData()
 		ours := newPool(data, PoolConfig{Name: "p", Members: addresses(1 + rng.IntN(most))}, benchConfig(1000), 1)
@@ -83,6 +84,13 @@ func TestKeptTargetsFollowThePool(t *testing.T) {
 			case 9:
 				delete(data.values, p.store.recordKey()) // as a gateway's process that is another
 				delete(data.cas, p.store.recordKey())
+			case 10: // and another worker begins anew, with another order of as many
+				other := &record{shards: p.store.view.shards, membership: p.store.view.membership}
+				members := addresses(len(p.store.view.List))
+				slices.Reverse(members)
+				other.Apply(members, now, 0)
+				data.values[p.store.recordKey()] = bytes.Clone(other.text())
+				p.store.refresh()
 			}
 			d := p.decide(key, true, 0, nil, now)
 			got := strings.Clone(p.targetOf(d, key, now))
@@ -92,7 +100,7 @@ func TestKeptTargetsFollowThePool(t *testing.T) {
 				want = fresh.make(&p.store.view.Replicas, key, i, true, now)
 			}
 			if got != want {
-				t.Fatalf("seed %d at %d: %q, want %q", seed, now, got, want)
+				t.Fatalf("seed %d at %d: %q, want %q, of %d replicas", seed, now, got, want, len(p.store.view.List))
 			}
 			if len(p.targets.kept) > 0 {
 				kept++

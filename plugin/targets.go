@@ -55,6 +55,7 @@ func (t *targets) value(r *record, key policy.Key, primary int, pins bool, now i
 // renew forgets what was kept of another version of the record.
 func (t *targets) renew(r *record, pins bool) {
 	t.version, t.kept = r.version, t.kept[:0]
+	t.slots = policy.Slots{} // which cannot tell every record from one that was lost
 	// Without panic no replica becomes a spare by time alone, and with one that is plain there is none.
 	if !pins || len(r.List) > policy.FewReplicas || !slices.ContainsFunc(r.List, func(c policy.Replica) bool { return c.Plain() }) {
 		return

@@ -88,7 +88,7 @@ func (f *filter) answer(r *request, path string) (a localReply, ok bool) {
 // request as running. A header that came with it is never left standing.
 func (t *turn) route(p *pool, key policy.Key, keyed bool, d policy.Decision, now int64) {
 	f := t.filter
-	t.pool, t.key, t.decision = p, key, d
+	t.pool, t.key = p, key
 	if target := p.targetOf(d, key, now); target == "" {
 		f.strip()
 	} else if err := abi.ReplaceRequestHeader(f.config.Target.Header, target); err != nil {
@@ -98,6 +98,7 @@ func (t *turn) route(p *pool, key policy.Key, keyed bool, d policy.Decision, now
 		t.began, t.touched, t.kept = now, now, keyed && p.pins
 		p.inflight.begin(d.Replica)
 	}
+	t.decision = d // what is taken off at the end has been counted
 	if f.config.DecisionLog.Enabled {
 		f.logDecision(p, key, d)
 	}

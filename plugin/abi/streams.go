@@ -168,10 +168,10 @@ func (s *streamTable) end(id uint32) (ok bool) {
 	return true
 }
 
-// forget drops the contexts that a plugin context has made.
+// forget drops the contexts that a plugin context has made and no open stream has.
 func (s *streamTable) forget(plugin uint32) {
 	for i := range s.slots {
-		if slot := &s.slots[i]; slot.maker == plugin {
+		if slot := &s.slots[i]; slot.maker == plugin && slot.plugin == 0 {
 			slot.context, slot.maker = nil, 0
 		}
 	}
