@@ -66,6 +66,9 @@ func run(module string, more, top int) error {
 			return fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	}
+	if module, err = filepath.Abs(module); err != nil {
+		return err
+	}
 	script := filepath.Join(dir, "turns.mjs")
 	if err := os.WriteFile(script, turns, 0o644); err != nil {
 		return err
@@ -95,6 +98,7 @@ func count(out, module, script string, turns int) (map[string]int, error) {
 		"--dump-instr=yes", "--dump-line=no", "--compress-pos=no", "--compress-strings=no",
 		"node", "--single-threaded", "--no-opt", "--no-sparkplug", "--no-maglev", "--no-liftoff", "--wasm-lazy-compilation",
 		"--perf-basic-prof", script, module, strconv.Itoa(turns))
+	c.Dir = filepath.Dir(out) // V8 leaves a log where it runs
 	text, err := c.CombinedOutput()
 	placed := fmt.Sprintf("/tmp/perf-%d.map", c.ProcessState.Pid()) // where perf looks for it
 	defer os.Remove(placed)
