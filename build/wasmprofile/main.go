@@ -1,6 +1,6 @@
 // Wasmprofile says how many instructions a sticky turn takes in each function of the plugin.
 //
-//	go run ./build/wasmprofile [-turns 2000] [-top 40]
+//	go run ./build/wasmprofile [-wasm MODULE] [-turns 2000] [-top 40]
 //
 // Envoy's compiler is V8, and so is Node's: turns.mjs runs turns in Node, whose V8 writes down where it puts each function, under
 // Valgrind, which counts the instructions at each address. Two runs that differ in their number of turns leave what a turn costs.
@@ -38,7 +38,7 @@ func main() {
 	top := flag.Int("top", 40, "functions to list")
 	flag.Parse()
 	if flag.NArg() > 0 || *more < 1 || *top < 1 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./build/wasmprofile [-turns 2000] [-top 40]; both are 1 or more")
+		fmt.Fprintln(os.Stderr, "usage: go run ./build/wasmprofile [-wasm MODULE] [-turns 2000] [-top 40]; turns and top are 1 or more")
 		os.Exit(2)
 	}
 	if err := run(*wasm, *more, *top); err != nil {
