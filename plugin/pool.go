@@ -91,8 +91,8 @@ func (p *pool) readsPrompts() bool { return p.store.prefixes != nil }
 // pinned decides a turn of the session with that key if it has a pin that holds. If
 // not, or if shared data does not answer, ok is false and nothing is decided.
 func (p *pool) pinned(key policy.Key, now int64) (d policy.Decision, ok bool) {
-	var at placement
-	if !p.store.look(&at, key, now) || at.reason != policy.Pinned {
+	at := &p.store.at
+	if !p.store.look(at, key, now) || at.reason != policy.Pinned {
 		return d, false
 	}
 	return p.decided(policy.Decision{Replica: at.old.Replica, Reason: policy.Pinned}, now), true

@@ -25,7 +25,7 @@ func (c *Replica) Condition() State {
 // unhealthy for seconds, and a named host beats none.
 func (r *Replicas) Panicking(now int64) bool {
 	for i := range r.List {
-		if c := &r.List[i]; c.plain() || c.places(now, false) {
+		if c := &r.List[i]; c.Plain() || c.places(now, false) {
 			return false
 		}
 	}
@@ -34,7 +34,7 @@ func (r *Replicas) Panicking(now int64) bool {
 
 // Calm is that Panicking is false, which the first replica alone can tell nearly always.
 // Compilers inline it.
-func (r *Replicas) Calm() bool { return len(r.List) > 0 && r.List[0].plain() }
+func (r *Replicas) Calm() bool { return len(r.List) > 0 && r.List[0].Plain() }
 
 // places reports whether the replica may take a new session at now. One whose
 // cool-down is over may take one, as its trial.
@@ -51,12 +51,9 @@ func (c *Replica) spares(now int64, panicking bool) bool {
 	return c.places(now, panicking) && (panicking || !c.Health.Cooling())
 }
 
-// Plain reports that the replica's Condition is Active.
-func (c *Replica) Plain() bool { return c.plain() }
-
-// plain reports, of nearly every replica at nearly every time, that it places, spares
-// and keeps: for whom asks often, before he asks those.
-func (c *Replica) plain() bool { return c.State == Active && !c.Drained && c.Health.Cooldown == 0 }
+// Plain reports that the replica's Condition is Active: of nearly every replica at nearly
+// every time it tells that it places, spares and keeps, before those are asked.
+func (c *Replica) Plain() bool { return c.State == Active && !c.Drained && c.Health.Cooldown == 0 }
 
 // keeps reports whether the replica still serves its pins at now. Sessions do not
 // come back to one that cools down before a trial has shown that it is well;

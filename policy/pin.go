@@ -57,7 +57,7 @@ func (r Reason) String() string {
 // clock of LastSeen, timeout in milliseconds, above 0. Pure.
 func Judge(p Pin, r *Replicas, now, timeout int64) Reason {
 	i, ok := r.Place(p.Replica)
-	if ok && r.List[i].plain() && !Idle(p, now, timeout) { // nearly all
+	if ok && r.List[i].Plain() && !Idle(p, now, timeout) { // nearly all
 		return Pinned
 	}
 	i = r.Index(p.Replica)

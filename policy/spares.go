@@ -15,7 +15,7 @@ func Spares(dst []int, r *Replicas, key Key, primary, n int, now int64) []int {
 	var scores [MaxSpares]uint64
 	for i := range r.List {
 		c := &r.List[i]
-		if i == primary || !c.plain() && !c.spares(now, panicking) {
+		if i == primary || !c.Plain() && !c.spares(now, panicking) {
 			continue
 		}
 		s := score(key.Rank, c.Rank)

@@ -41,15 +41,16 @@ function pairs(headers) {
   return out;
 }
 
-const requests = Array.from({ length: sessions }, (_, i) => pairs([
+const ids = Array.from({ length: sessions }, (_, i) => `session-${String(i).padStart(8, "0")}`);
+const requests = ids.map((id) => pairs([
   [":authority", "127.0.0.1:10000"], [":path", "/v1/chat/completions"], [":method", "GET"], [":scheme", "http"],
-  ["user-agent", "Go-http-client/1.1"], ["x-session-id", `session-${String(i).padStart(8, "0")}`], ["x-forwarded-proto", "http"],
+  ["user-agent", "Go-http-client/1.1"], ["x-session-id", id], ["x-forwarded-proto", "http"],
   ["x-request-id", "7d6bd0fb-6c4b-4a52-8b6d-3cbb6f0c2b64"], ["accept-encoding", "gzip"],
 ]));
 const response = pairs([[":status", "200"], ["content-length", "2"], ["date", "Mon, 01 Jan 2024 00:00:00 GMT"],
   ["content-type", "text/plain; charset=utf-8"], ["x-envoy-upstream-service-time", "0"]]);
 
-let current = requests[0], clock = 1_000_000_000n, target = 0;
+let current = requests[0], id = text.encode(ids[0]), clock = 1_000_000_000n, target = 0;
 const shared = new Map();
 let cas = 0;
 
@@ -57,7 +58,7 @@ const host = {
   proxy_log(level, at, size) { if (level > 1) process.stderr.write(name(at, size) + "\n"); return 0; },
   proxy_get_buffer_bytes: (kind, start, size, at, n) => give(configuration, at, n),
   proxy_get_header_map_pairs: (kind, at, n) => give(kind === 0 ? current : response, at, n),
-  proxy_get_header_map_value: (kind, key, keySize, at, n) => give(current.subarray(-1), at, n),
+  proxy_get_header_map_value: (kind, key, keySize, at, n) => give(id, at, n),
   proxy_replace_header_map_value(kind, key, keySize, at, size) { target += size; return 0; },
   proxy_get_shared_data(key, keySize, at, n, casAt) {
     const found = shared.get(name(key, keySize));
@@ -98,6 +99,7 @@ plugin.proxy_on_tick(1);
 for (let turn = 0; turn < sessions + turns; turn++) {
   const context = turn + 2;
   current = requests[turn % sessions];
+  id = text.encode(ids[turn % sessions]);
   if (turn % turnsPerMillisecond === 0) clock += 1_000_000n;
   if (turn % 4000 === 3999) plugin.proxy_on_tick(1);
   plugin.proxy_on_context_create(context, 1);

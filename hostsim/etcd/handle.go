@@ -123,22 +123,35 @@ func unary(handle func(*message) ([]byte, *refusal), fields []field) func([]byte
 	}
 }
 
-func (s *Server) kvRange(body []byte) ([]byte, *refusal) {
+// read parses the first value of a body.
+func read[T any](body []byte, parse func([]byte) (T, bool)) (t T, no *refusal) {
 	raw, _, ok := cutValue(body)
-	if !ok {
-		return nil, malformed
+	if ok {
+		t, ok = parse(raw)
 	}
-	r, ok := parseRange(raw)
 	if !ok {
-		return nil, malformed
+		return t, malformed
 	}
-	if no := r.check(); no != nil {
+	return t, nil
+}
+
+// admit refuses a request for no, what is wrong with it by itself, or else because its user may not touch the keys.
+func (s *Server) admit(no *refusal, key, end string) *refusal {
+	if no == nil {
+		no = s.checkToken()
+	}
+	if no == nil {
+		no = s.permit(key, end)
+	}
+	return no
+}
+
+func (s *Server) kvRange(body []byte) ([]byte, *refusal) {
+	r, no := read(body, parseRange)
+	if no != nil {
 		return nil, no
 	}
-	if no := s.checkToken(); no != nil {
-		return nil, no
-	}
-	if no := s.permit(r.key, r.end); no != nil {
+	if no := s.admit(r.check(), r.key, r.end); no != nil {
 		return nil, no
 	}
 	switch {
@@ -152,21 +165,11 @@ func (s *Server) kvRange(body []byte) ([]byte, *refusal) {
 }
 
 func (s *Server) kvPut(body []byte) ([]byte, *refusal) {
-	raw, _, ok := cutValue(body)
-	if !ok {
-		return nil, malformed
-	}
-	r, ok := parsePut(raw)
-	if !ok {
-		return nil, malformed
-	}
-	if no := r.check(); no != nil {
+	r, no := read(body, parsePut)
+	if no != nil {
 		return nil, no
 	}
-	if no := s.checkToken(); no != nil {
-		return nil, no
-	}
-	if no := s.permit(r.key, ""); no != nil {
+	if no := s.admit(r.check(), r.key, ""); no != nil {
 		return nil, no
 	}
 	if no := s.checkLeaseKeys(r.lease); no != nil {
@@ -186,21 +189,11 @@ func (s *Server) kvPut(body []byte) ([]byte, *refusal) {
 }
 
 func (s *Server) kvDeleteRange(body []byte) ([]byte, *refusal) {
-	raw, _, ok := cutValue(body)
-	if !ok {
-		return nil, malformed
-	}
-	r, ok := parseDelete(raw)
-	if !ok {
-		return nil, malformed
-	}
-	if no := r.check(); no != nil {
+	r, no := read(body, parseDelete)
+	if no != nil {
 		return nil, no
 	}
-	if no := s.checkToken(); no != nil {
-		return nil, no
-	}
-	if no := s.permit(r.key, r.end); no != nil {
+	if no := s.admit(r.check(), r.key, r.end); no != nil {
 		return nil, no
 	}
 	var old []byte
@@ -215,13 +208,9 @@ func (s *Server) kvDeleteRange(body []byte) ([]byte, *refusal) {
 
 // kvTxn sets reading if the transaction is of ranges alone.
 func (s *Server) kvTxn(body []byte, reading *bool) ([]byte, *refusal) {
-	raw, _, ok := cutValue(body)
-	if !ok {
-		return nil, malformed
-	}
-	t, ok := parseTxn(raw)
-	if !ok {
-		return nil, malformed
+	t, no := read(body, parseTxn)
+	if no != nil {
+		return nil, no
 	}
 	if t.hole {
 		return nil, crashed
