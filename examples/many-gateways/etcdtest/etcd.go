@@ -188,6 +188,12 @@ func (s *Server) Pid() int {
 	return cmd.Process.Pid
 }
 
+// Exited is closed when the server that was started last has ended.
+func (s *Server) Exited() <-chan struct{} {
+	_, exited := s.process()
+	return exited
+}
+
 // Kill ends the server as a crash does.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
