@@ -1,0 +1,281 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pinwheel-proxy/pinwheel/hostsim"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/etcd"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
+)
+
+// agreeing are gateways in front of the same replicas, each with shared data of its own, and the etcd that they share.
+type agreeing struct {
+	t        *testing.T
+	etcd     *etcd.Server
+	gateways []*gateway
+	// calls are the paths of the calls, by gateway.
+	calls [][]string
+}
+
+const fourReplicas = `"replicas":["10.0.0.1:8000","10.0.0.2:8000","10.0.0.3:8000","10.0.0.4:8000"]`
+
+const agreementOn = `,"agreement":{"kind":"etcd","cluster":"etcd"},"admin":{"path":"/pinwheel"}`
+
+func startAgreeing(t *testing.T, gateways int, config string) *agreeing {
+	t.Helper()
+	a := &agreeing{t: t, etcd: etcd.New()}
+	for range gateways {
+		a.start(config)
+	}
+	return a
+}
+
+func (a *agreeing) start(config string) {
+	a.t.Helper()
+	i := len(a.gateways)
+	a.calls = append(a.calls, nil)
+	adjust := func(c *hostsim.Config) {
+		c.LogLevel, c.Seed, c.Clock = hostsim.LogInfo, uint64(i+1), hostsim.NewVirtualClock()
+		clock := c.Clock
+		c.HTTPCall = func(call *hostsim.HTTPCall) bool {
+			if call.Cluster != "etcd" {
+				return false
+			}
+			a.calls[i] = append(a.calls[i], call.Headers.Value(":path")+" "+string(call.Body))
+			a.etcd.AdvanceTo(max(a.etcd.Now(), clock.Monotonic())) // each gateway has a clock of its own
+			return a.etcd.HTTPCall(call)
+		}
+	}
+	a.gateways = append(a.gateways, startWith(a.t, hosttest.Options{Workers: 2, Adjust: adjust}, config))
+}
+
+// poll lets a second pass, in which each gateway polls.
+func (a *agreeing) poll() {
+	for _, g := range a.gateways {
+		g.Advance(time.Second)
+	}
+}
+
+// asked returns the number of transactions about sessions of a gateway since it was last asked.
+func (a *agreeing) asked(i int) (n int) {
+	for _, c := range a.calls[i] {
+		if strings.Contains(c, `"compare"`) {
+			n++
+		}
+	}
+	a.calls[i] = nil
+	return n
+}
+
+func TestGatewaysAgree(t *testing.T) {
+	a := startAgreeing(t, 2, fourReplicas+agreementOn)
+	a.poll()
+	homes := map[string]string{}
+	counts := map[string]int{}
+	for n := range 200 {
+		id := fmt.Sprint("session ", n)
+		first := a.gateways[n%2].turn(id)
+		if first.reason != "placed" || first.replica == "" {
+			t.Fatalf("first turn: %q by %q", first.replica, first.reason)
+		}
+		homes[id] = first.replica
+		counts[first.replica]++
+	}
+	a.asked(0)
+	for id, home := range homes {
+		for turn := range 4 {
+			for i, g := range a.gateways {
+				got := g.turn(id)
+				if got.replica != home || got.reason != "pinned" {
+					t.Fatalf("turn %d of %q at gateway %d: %q by %q, its home is %q", turn, id, i, got.replica, got.reason, home)
+				}
+			}
+		}
+	}
+	if n := a.asked(0); n != 100 {
+		t.Errorf("gateway 0 asked %d times for the 100 sessions that came to the other first", n)
+	}
+	for replica, n := range counts {
+		if n < 45 || n > 56 {
+			t.Errorf("%s has %d of 200 sessions", replica, n)
+		}
+	}
+	a.poll()
+	for i, g := range a.gateways {
+		s := g.on(0, hosttest.Request{Method: "GET", Path: "/pinwheel/status"})
+		for replica, n := range counts {
+			if !strings.Contains(s.ResponseBody, fmt.Sprintf(`"fleet_sessions":%d`, n)) {
+				t.Errorf("gateway %d does not know of the %d sessions of %s: %s", i, n, replica, s.ResponseBody)
+			}
+		}
+	}
+}
+
+// home returns the session's home as etcd has it, "" for none. There is but one session.
+func (a *agreeing) home() string {
+	a.t.Helper()
+	keys := a.etcd.Keys("/pinwheel/default/s/")
+	if len(keys) == 0 {
+		return ""
+	}
+	home, _ := a.etcd.Value(keys[0])
+	return home
+}
+
+func TestReleaseReachesAllGateways(t *testing.T) {
+	for _, at := range []int{0, 1} {
+		a := startAgreeing(t, 2, fourReplicas+agreementOn)
+		a.poll()
+		for _, g := range a.gateways {
+			g.turn("s")
+		}
+		if got := a.gateways[at].release("s"); got.Status != 200 {
+			t.Fatalf("release: %d", got.Status)
+		}
+		if keys := a.etcd.Keys("/pinwheel/default/s/"); len(keys) != 0 {
+			t.Errorf("left in etcd: %v", keys)
+		}
+		if keys := a.etcd.Keys("/pinwheel/default/r/"); len(keys) != 0 {
+			t.Errorf("left in etcd: %v", keys)
+		}
+		a.poll()
+		for i, g := range a.gateways {
+			if n := g.sessions("default"); n != 0 {
+				t.Errorf("gateway %d has %d sessions", i, n)
+			}
+			a.asked(i)
+			if got := g.turn("s"); got.replica != a.home() {
+				t.Errorf("gateway %d: %s, home %s", i, got.replica, a.home())
+			}
+			if n := a.asked(i); n != 1 {
+				t.Errorf("gateway %d asked %d times", i, n)
+			}
+		}
+	}
+}
+
+func TestLostReplicaMovesOnce(t *testing.T) {
+	a := startAgreeing(t, 2, fourReplicas+agreementOn+`,"health":{"failures":1,"cooldown":"1m"}`)
+	a.poll()
+	first := a.gateways[0].turn("s")
+	a.gateways[1].turn("s")
+	for _, g := range a.gateways { // each learns for itself
+		r := turnOf("s")
+		r.Upstream, r.Response.Status = first.replica, 502
+		g.do(r)
+	}
+	moved := a.gateways[0].turn("s")
+	if moved.replica == first.replica || moved.reason != "failover_unhealthy" || a.home() != moved.replica {
+		t.Errorf("%s by %s, was %s; home %s", moved.replica, moved.reason, first.replica, a.home())
+	}
+	if got := a.gateways[1].turn("s"); got.replica != moved.replica || got.reason != "pinned" {
+		t.Errorf("the other gateway: %s by %s, want %s", got.replica, got.reason, moved.replica)
+	}
+	a.poll()
+	for i, g := range a.gateways {
+		a.asked(i)
+		if got := g.turn("s"); got.replica != moved.replica || got.reason != "pinned" {
+			t.Errorf("gateway %d: %s by %s, want %s", i, got.replica, got.reason, moved.replica)
+		}
+		if n := a.asked(i); n != 0 {
+			t.Errorf("gateway %d asked %d times", i, n)
+		}
+		g.mustOpenAt(moved.replica)
+	}
+}
+
+func (g *gateway) mustOpenAt(home string) {
+	g.t.Helper()
+	for address, n := range g.open() {
+		if want := map[bool]int{true: 1}[address == home]; n != want {
+			g.t.Errorf("%s has %d sessions, want %d", address, n, want)
+		}
+	}
+}
+
+func TestOutageHeals(t *testing.T) {
+	for name, outage := range map[string]etcd.Outage{
+		"refused": etcd.Refused, "hung": etcd.Hung, "answer hung": etcd.AnswerHung, "cut": etcd.Cut, "answer cut": etcd.AnswerCut,
+	} {
+		a := startAgreeing(t, 2, fourReplicas+agreementOn)
+		a.poll()
+		a.etcd.SetFaults(etcd.Faults{Outage: outage})
+		for n := range 100 {
+			id := fmt.Sprint(n)
+			for i, g := range a.gateways {
+				if got := g.turn(id); got.replica == "" || got.reason != "placed" {
+					t.Fatalf("%s: gateway %d: %q by %q", name, i, got.replica, got.reason)
+				}
+			}
+		}
+		for i := range a.gateways {
+			if n := a.asked(i); n != 1 {
+				t.Errorf("%s: gateway %d paid for %d answers", name, i, n)
+			}
+		}
+		if s := a.gateways[0].on(0, hosttest.Request{Method: "GET", Path: "/pinwheel/status"}).ResponseBody; !strings.Contains(s, `"breaker":"open"`) {
+			t.Errorf("%s: status %s", name, s)
+		}
+		a.etcd.SetFaults(etcd.Faults{})
+		a.poll()
+		a.poll()
+		for n := range 100 {
+			id := fmt.Sprint(n)
+			one, other := a.gateways[0].turn(id), a.gateways[1].turn(id)
+			if one.replica != other.replica || one.reason != "pinned" || other.reason != "pinned" {
+				t.Errorf("%s: session %d: %s by %s and %s by %s", name, n, one.replica, one.reason, other.replica, other.reason)
+			}
+		}
+		for i := range a.gateways {
+			a.asked(i)
+		}
+		for n := range 100 {
+			a.gateways[0].turn(fmt.Sprint(n))
+		}
+		if n := a.asked(0); n != 0 {
+			t.Errorf("%s: asked %d times after all was healed", name, n)
+		}
+		if s := a.gateways[0].on(0, hosttest.Request{Method: "GET", Path: "/pinwheel/status"}).ResponseBody; !strings.Contains(s, `"breaker":"closed"`) {
+			t.Errorf("%s: status %s", name, s)
+		}
+	}
+}
+
+func TestOrdersReachAllGateways(t *testing.T) {
+	a := startAgreeing(t, 2, fourReplicas+agreementOn)
+	a.poll()
+	post := func(path string) {
+		t.Helper()
+		if got := a.gateways[0].do(hosttest.Request{Method: "POST", Path: path}); got.Status != 200 {
+			t.Fatalf("%s: %d %s", path, got.Status, got.ResponseBody)
+		}
+		a.poll()
+	}
+	drained := func() bool {
+		return a.gateways[1].record("default").List[1].Drained
+	}
+	post("/pinwheel/drain?replica=10.0.0.2:8000")
+	if !drained() {
+		t.Error("the other gateway has not heard of the drain")
+	}
+	a.start(fourReplicas+agreementOn)
+	a.poll()
+	if !a.gateways[2].record("default").List[1].Drained {
+		t.Error("a gateway that starts later has not heard of the drain")
+	}
+	post("/pinwheel/undrain?replica=10.0.0.2:8000")
+	if drained() {
+		t.Error("the other gateway has not heard that the drain has ended")
+	}
+	a.gateways[1].turn("s")
+	post("/pinwheel/reset")
+	if n := a.gateways[1].sessions("default"); n != 0 {
+		t.Errorf("%d sessions after a reset", n)
+	}
+	if home := a.home(); home != "" {
+		t.Errorf("a home after a reset: %s", home)
+	}
+}
