@@ -75,6 +75,7 @@ func TestWrongPassword(t *testing.T) {
 
 func as(u etcdtest.User) func(map[string]any) {
 	return func(c map[string]any) {
+		patient(c)
 		a := fleet.Agreement(c)
 		a["username"], a["password"] = u.Name, u.Password
 	}

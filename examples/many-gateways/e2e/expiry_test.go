@@ -17,7 +17,10 @@ import (
 func TestLeasesExpire(t *testing.T) {
 	each(t, func(t *testing.T, envoy string) {
 		etcd := startEtcd(t, 1)
-		r := start(t, envoy, etcd, func(c map[string]any) { c["session"] = map[string]any{"idle_timeout": "4s"} })
+		r := start(t, envoy, etcd, func(c map[string]any) {
+			patient(c)
+			c["session"] = map[string]any{"idle_timeout": "4s", "max_sessions": 3000} // three leases for each second
+		})
 		r.waitState(t, "ok")
 		before := r.calls(t)
 

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -40,14 +41,16 @@ func TestEtcdAway(t *testing.T) {
 // outage runs load while something is away, and holds it to what the page promises.
 func (r *rig) outage(t *testing.T, name string, begin, end func(), lasts time.Duration) {
 	r.waitState(t, "ok")
-	before := r.calls(t)
+	before := r.reported(t)
 	load := fleet.Load{Name: name, Sessions: 900, Turns: 3, Every: 10 * time.Millisecond, Gap: 700 * time.Millisecond}
 	done := make(chan fleet.Sessions)
 	go func() { done <- r.Run(context.Background(), load) }()
 	time.Sleep(2 * time.Second)
+	began := time.Now()
 	begin()
 	time.Sleep(lasts)
 	end()
+	ended := time.Now()
 	meanwhile := <-done
 	noneFailed(t, meanwhile)
 	r.waitState(t, "ok")
@@ -58,15 +61,21 @@ func (r *rig) outage(t *testing.T, name string, begin, end func(), lasts time.Du
 	calls := r.calls(t)
 	paid := calls.Of("", "timeout") - before.Of("", "timeout")
 	slow := meanwhile.Took(func(_ int, a fleet.Answer) bool { return a.Took > 45*time.Millisecond })
-	apart := len(meanwhile.Disagreeing())
+	apart := meanwhile.Disagreeing()
 	t.Logf("%d turns: %d calls timed out, %d found nobody; %d turns took more than 45 ms; p50 %v, p99 %v; %d of %d sessions had turns on "+
 		"two replicas", meanwhile.Turns(), paid, calls.Of("", "unreachable")-before.Of("", "unreachable"), len(slow),
-		fleet.Quantile(meanwhile.Took(fleet.Any), 0.5), fleet.Quantile(meanwhile.Took(fleet.Any), 0.99), apart, len(meanwhile))
+		fleet.Quantile(meanwhile.Took(fleet.Any), 0.5), fleet.Quantile(meanwhile.Took(fleet.Any), 0.99), len(apart), len(meanwhile))
+	for _, s := range meanwhile {
+		if homes := (fleet.Sessions{s}); len(homes.Disagreeing()) > 0 {
+			t.Logf("from %.2f s after the beginning, %.2f s after the end on: %s", s.Answers[0].Began.Sub(began).Seconds(),
+				s.Answers[0].Began.Sub(ended).Seconds(), homes.Disagreeing()[0])
+		}
+	}
 	if paid >= 50 {
 		t.Errorf("%d calls timed out, want less than 50", paid)
 	}
-	if apart > len(meanwhile)/100 {
-		t.Errorf("of %d sessions %d had turns on two replicas, want at most 1%%: %q", len(meanwhile), apart, meanwhile.Disagreeing()[:3])
+	if len(apart) > len(meanwhile)/100 {
+		t.Errorf("of %d sessions %d had turns on two replicas, want at most 1%%", len(meanwhile), len(apart))
 	}
 }
 
@@ -75,8 +84,15 @@ func TestLeaderKilled(t *testing.T) {
 	each(t, func(t *testing.T, envoy string) {
 		r := start(t, envoy, startEtcd(t, 3), nil)
 		r.waitState(t, "ok")
-		settled := r.Run(t.Context(), fleet.Load{Name: "settled", Sessions: 300, Turns: 2, Raced: true, Clients: 8})
+		settled := r.Run(t.Context(), fleet.Load{Name: "settled", Sessions: 300, Turns: 2, Raced: true, Every: 10 * time.Millisecond})
 		noneFailed(t, settled)
+		// An answer may have come too late for a turn; the next one asks anew.
+		until(t, "all homes in etcd", func() (bool, string) {
+			settled = r.More(t.Context(), settled, fleet.Load{Turns: 2, Clients: 4})
+			homes, err := r.etcd[0].Keys(t.Context(), "/pinwheel/default/s/", "")
+			return len(homes) == 300, fmt.Sprint(len(homes), " ", err)
+		})
+		settled = r.More(t.Context(), settled, fleet.Load{Turns: 2, Clients: 4})
 		allAgree(t, "before", settled)
 		leader := etcdtest.Leader(t.Context(), r.etcd)
 		if leader == nil {

@@ -12,7 +12,7 @@ import (
 // A release at one gateway is one at both: within a poll each asks anew.
 func TestFinishSession(t *testing.T) {
 	each(t, func(t *testing.T, envoy string) {
-		r := start(t, envoy, startEtcd(t, 1), nil)
+		r := start(t, envoy, startEtcd(t, 1), patient)
 		r.waitState(t, "ok")
 		r.finished(t, "")
 	})
@@ -48,7 +48,6 @@ func (r *rig) finished(t *testing.T, token string) {
 			t.Errorf("%d keys under /%s/, want %d (%v)", len(keys), prefix, before-len(half), err)
 		}
 	}
-	time.Sleep(2500 * time.Millisecond) // two polls
 	asked := r.calls(t).Of("create", "ok")
 	again := r.Run(t.Context(), fleet.Load{Name: "finished", Sessions: len(half), Turns: 2, Raced: true, Clients: 8})
 	noneFailed(t, again)
@@ -64,14 +63,14 @@ func (r *rig) finished(t *testing.T, token string) {
 // A replica dies under load: its sessions go to the same new homes at both gateways, and no client sees it.
 func TestReplicaDies(t *testing.T) {
 	each(t, func(t *testing.T, envoy string) {
-		r := start(t, envoy, startEtcd(t, 1), nil)
+		r := start(t, envoy, startEtcd(t, 1), patient)
 		r.waitState(t, "ok")
 		before := r.Run(t.Context(), fleet.Load{Name: "session", Sessions: 400, Turns: 2, Clients: 16})
 		noneFailed(t, before)
 		allAgree(t, "before", before)
 		dead := r.replicas[1]
 		dead.Close()
-		meanwhile := r.More(t.Context(), before, fleet.Load{Turns: 4, Clients: 8, Gap: 200 * time.Millisecond})
+		meanwhile := r.More(t.Context(), before, fleet.Load{Turns: 4, Clients: 64, Gap: 200 * time.Millisecond})
 		noneFailed(t, meanwhile)
 		time.Sleep(2500 * time.Millisecond) // two polls
 		after := r.More(t.Context(), before, fleet.Load{Turns: 4, Clients: 16})

@@ -107,6 +107,9 @@ func start(t *testing.T, envoy string, etcd []*etcdtest.Server, edit func(map[st
 	return r
 }
 
+// patient has requests wait for etcd as long as it takes: on a machine that others use, too, any answer may take 50 ms.
+func patient(c map[string]any) { fleet.Agreement(c)["timeout"] = "5s" }
+
 // end stops the gateways, after a look at whether a plugin has trapped.
 func (r *rig) end(t *testing.T) func() {
 	return func() {
@@ -179,8 +182,15 @@ func (r *rig) waitState(t *testing.T, state string) {
 	})
 }
 
-// calls sums up what all gateways have asked etcd for.
+// calls sums up what all gateways have asked etcd for until now.
 func (r *rig) calls(t *testing.T) fleet.Calls {
+	t.Helper()
+	time.Sleep(2500 * time.Millisecond) // metrics follow once a second
+	return r.reported(t)
+}
+
+// reported are the calls that metrics tell of.
+func (r *rig) reported(t *testing.T) fleet.Calls {
 	t.Helper()
 	sum := fleet.Calls{}
 	for _, g := range r.Gateways {

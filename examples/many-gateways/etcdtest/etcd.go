@@ -90,7 +90,7 @@ func start(ctx context.Context, n int, o Options) ([]*Server, error) {
 	for i, s := range all {
 		client, name := "http://"+s.Addr, fmt.Sprint("member-", i)
 		s.args = append([]string{
-			"--name", name, "--data-dir", filepath.Join(o.Dir, name), "--logger", "zap", "--log-level", "warn", "--log-outputs", "stderr",
+			"--name", name, "--data-dir", filepath.Join(o.Dir, name), "--logger", "zap", "--log-level", "error", "--log-outputs", "stderr",
 			"--listen-client-urls", client, "--advertise-client-urls", client,
 			"--listen-peer-urls", peers[i], "--initial-advertise-peer-urls", peers[i], "--initial-cluster", strings.Join(members, ","),
 		}, append(Compaction, o.Args...)...)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,6 +135,18 @@ func (c Calls) Of(call, result string) (n uint64) {
 		}
 	}
 	return n
+}
+
+// String shows those that there were.
+func (c Calls) String() string {
+	var list []string
+	for name, n := range c {
+		if _, of, _ := strings.Cut(name, ".call."); n > 0 {
+			list = append(list, fmt.Sprintf("%s %d", strings.Replace(of, ".result.", " ", 1), n))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // Calls reads them from the metrics.
