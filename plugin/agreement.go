@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"encoding/binary"
 	"strconv"
 	"time"
 
@@ -46,8 +47,9 @@ type agreement struct {
 	// granted is the lease of the change log that this worker has made last.
 	granted int64
 	latency abi.Metric
-	// warned paces the warnings.
+	// warned paces the warnings, the last of which was said; "" when all has been well since.
 	warned warning
+	said   string
 	// fleet and buf are scratch.
 	fleet policy.Replicas
 	buf   []byte
@@ -244,14 +246,18 @@ func namedSession(name string) (h policy.Hash, ok bool) {
 // agreedSecret keys the hashes of sessions that gateways agree on: it is the same in all gateways of one configuration, and
 // unknown to those who do not know that. Without a password it is no secret.
 func agreedSecret(c AgreementConfig) (secret policy.Secret) {
-	key := policy.NewKey(policy.Secret{}, []byte(c.Prefix+"\x00"+c.Username+"\x00"+c.Password))
-	copy(secret[:], sessionName(policy.NewKey(policy.Secret{}, []byte(sessionName(key.Hash))).Hash))
+	h := policy.NewKey(policy.Secret{}, []byte(c.Prefix+"\x00"+c.Username+"\x00"+c.Password)).Hash
+	binary.LittleEndian.PutUint64(secret[:], h.Hi)
+	binary.LittleEndian.PutUint64(secret[8:], h.Lo)
 	return secret
 }
 
-// warn tells the operator of a state that lasts, once a minute.
+// warn tells the operator of a state that lasts: once a minute, of another one after ten seconds.
 func (a *agreement) warn(text string, now int64) {
-	if a.warned.due(now) {
-		proxywasm.LogWarn("pinwheel: pool " + a.pool + ": cluster " + quote(a.Cluster) + ": " + text)
+	const another = 10_000
+	if text == a.said && !a.warned.due(now) || text != a.said && a.said != "" && now-a.warned.last < another {
+		return
 	}
+	a.said, a.warned.last = text, now
+	proxywasm.LogWarn("pinwheel: pool " + a.pool + ": cluster " + quote(a.Cluster) + ": " + text)
 }

@@ -95,8 +95,7 @@ func (a *agreement) call(kind callKind, path, body string, then func(etcd.Answer
 	if kind >= callPoll {
 		timeout = max(timeout, a.Poll)
 	}
-	token, _, _ := a.data.Get(a.tokenKey)
-	id, err := abi.HTTPPost(a.Cluster, path, string(token), body, uint32(timeout.Milliseconds()))
+	id, err := abi.HTTPPost(a.Cluster, path, a.token(), body, uint32(timeout.Milliseconds()))
 	now := milliseconds()
 	if err != nil {
 		a.stats.calls[kind][resultUnreachable]++
@@ -176,10 +175,10 @@ func (a *agreement) mend(state *agreementState, now int64) {
 	if state.down == 0 {
 		return
 	}
-	if a.warned.last != 0 {
+	if a.said != "" {
 		proxywasm.LogInfo("pinwheel: pool " + a.pool + ": cluster " + quote(a.Cluster) + ": etcd answers again after " +
 			(time.Duration(now-state.down) * time.Millisecond).String())
-		a.warned = warning{}
+		a.said = ""
 	}
 	state.down, state.recovered = 0, now
 }
@@ -191,13 +190,13 @@ func (a *agreement) setToken(token string) {
 	}
 }
 
-// hasToken reports whether there is a token, or none is needed.
-func (a *agreement) hasToken() bool {
+// token returns the one that etcd gave, "" if none is needed or there is none yet.
+func (a *agreement) token() string {
 	if a.Username == "" {
-		return true
+		return ""
 	}
 	token, _, _ := a.data.Get(a.tokenKey)
-	return len(token) > 0
+	return string(token)
 }
 
 // authenticate asks for a token, then polls.

@@ -24,10 +24,10 @@ func (a *agreement) tick(now int64) {
 	})
 	switch {
 	case !polls:
-	case a.hasToken():
-		a.poll(now)
-	default:
+	case a.Username != "" && a.token() == "":
 		a.authenticate()
+	default:
+		a.poll(now)
 	}
 }
 
@@ -62,14 +62,25 @@ func (a *agreement) poll(now int64) {
 func (a *agreement) polled(r etcd.Answer, ids []uint32, next, asked int64) {
 	now := milliseconds()
 	var before agreementState
+	replaced := false
 	ok := a.update(func(state *agreementState) bool {
 		before = *state
+		cluster := int64(r.Cluster)
+		if replaced = before.cluster != 0 && (cluster != before.cluster || r.Revision < before.done); replaced {
+			*state = agreementState{next: state.next, down: state.down, epoch: now, cluster: cluster, fleet: state.fleet}
+			return true
+		}
+		state.cluster = cluster
 		state.announced = max(state.announced, r.Revision)
 		if now-max(state.polled, a.store.view.membership.adopted) > logLife/2 {
 			state.epoch = now
 		}
 		return true
 	})
+	if replaced { // it is another etcd, or an older copy: its log was asked for from a wrong revision on
+		a.poll(now)
+		return
+	}
 	if !ok {
 		return
 	}
@@ -110,9 +121,9 @@ func (a *agreement) take(c etcd.Change, first bool, now int64) {
 }
 
 // grantAhead makes leases before the first session needs them: those of this bucket of time and, in its second half, of the
-// next. A few at each poll; what is missing is made when it is missed.
+// next. Some at each poll; what is missing is made when it is missed.
 func (a *agreement) grantAhead(now int64) {
-	perPoll := 16 + 4*a.shards*a.Poll.Milliseconds()/a.bucket
+	perPoll := 64 + 4*a.shards*a.Poll.Milliseconds()/a.bucket
 	bucket := a.bucketOf(now)
 	var from, to int64
 	a.update(func(state *agreementState) bool {

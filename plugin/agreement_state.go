@@ -27,16 +27,18 @@ type agreementState struct {
 	granted, leases int64
 	// from is the position of the replica from which on the next poll counts sessions.
 	from int64
+	// cluster is the id of the etcd that was polled last.
+	cluster int64
 	// fleet holds the sessions of all gateways by replica, as of the last poll, with those placed here since.
 	fleet []fleetCount
 }
 
 type fleetCount struct{ replica, sessions uint32 }
 
-const stateNumbers = 10
+const stateNumbers = 11
 
 func (a *agreementState) numbers() [stateNumbers]*int64 {
-	return [...]*int64{&a.announced, &a.done, &a.next, &a.polled, &a.down, &a.recovered, &a.epoch, &a.granted, &a.leases, &a.from}
+	return [...]*int64{&a.announced, &a.done, &a.next, &a.polled, &a.down, &a.recovered, &a.epoch, &a.granted, &a.leases, &a.from, &a.cluster}
 }
 
 func (a *agreementState) encode(dst []byte) []byte {

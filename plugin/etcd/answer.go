@@ -34,7 +34,8 @@ type Answer struct {
 	Code Code
 	// Message is etcd's, of an error.
 	Message string
-	// Revision is etcd's when it answered.
+	// Cluster is etcd's id, and Revision its own when it answered.
+	Cluster  uint64
 	Revision int64
 	// Succeeded says that a transaction's compare held.
 	Succeeded bool
@@ -64,6 +65,7 @@ func Read(status, body string) (a Answer) {
 		switch key.Str {
 		case "header":
 			a.Revision = integer(value.Get("revision"))
+			a.Cluster, _ = strconv.ParseUint(value.Get("cluster_id").Str, 10, 64)
 		case "succeeded":
 			a.Succeeded = value.Bool()
 		case "token":
