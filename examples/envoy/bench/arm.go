@@ -146,7 +146,7 @@ func (a *arm) pin(cpu int) error {
 // cpu is what the arm has run so far.
 func (a *arm) cpu() (sum time.Duration, _ error) {
 	for _, pid := range a.pids() {
-		d, err := cpuTime(pid)
+		d, err := envoytest.CPUTime(pid)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", a.name, err)
 		}

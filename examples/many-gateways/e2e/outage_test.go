@@ -51,19 +51,27 @@ func (r *rig) outage(t *testing.T, name string, begin, end func(), lasts time.Du
 	time.Sleep(lasts)
 	end()
 	ended := time.Now()
+	watched, stop := context.WithCancel(t.Context())
+	degraded := make(chan time.Duration)
+	go func() { degraded <- r.degraded(watched) }()
 	meanwhile := <-done
+	stop()
 	noneFailed(t, meanwhile)
 	r.waitState(t, "ok")
-	after := r.More(t.Context(), meanwhile, fleet.Load{Turns: 2, Clients: 16})
-	noneFailed(t, after)
-	allAgree(t, "when it was back", after)
+	// On a busy machine an answer may come too late even now.
+	until(t, "one home of each session", func() (bool, string) {
+		after := r.More(t.Context(), meanwhile, fleet.Load{Turns: 2, Clients: 8})
+		noneFailed(t, after)
+		apart := after.Disagreeing()
+		return len(apart) == 0, fmt.Sprintf("%d have two, the first: %s", len(apart), apart[:min(1, len(apart))])
+	})
 
 	calls := r.calls(t)
 	paid := calls.Of("", "timeout") - before.Of("", "timeout")
 	slow := meanwhile.Took(func(_ int, a fleet.Answer) bool { return a.Took > 45*time.Millisecond })
 	apart := meanwhile.Disagreeing()
-	t.Logf("%d turns: %d calls timed out, %d found nobody; %d turns took more than 45 ms; p50 %v, p99 %v; %d of %d sessions had turns on "+
-		"two replicas", meanwhile.Turns(), paid, calls.Of("", "unreachable")-before.Of("", "unreachable"), len(slow),
+	t.Logf("%d turns, of which one gateway or the other did without etcd for %v after the end: %d calls timed out, %d found nobody; %d turns took more than 45 ms; p50 %v, p99 %v; %d of %d sessions had turns on "+
+		"two replicas", meanwhile.Turns(), <-degraded, paid, calls.Of("", "unreachable")-before.Of("", "unreachable"), len(slow),
 		fleet.Quantile(meanwhile.Took(fleet.Any), 0.5), fleet.Quantile(meanwhile.Took(fleet.Any), 0.99), len(apart), len(meanwhile))
 	for _, s := range meanwhile {
 		if homes := (fleet.Sessions{s}); len(homes.Disagreeing()) > 0 {
@@ -90,10 +98,8 @@ func TestLeaderKilled(t *testing.T) {
 		until(t, "all homes in etcd", func() (bool, string) {
 			settled = r.More(t.Context(), settled, fleet.Load{Turns: 2, Clients: 4})
 			homes, err := r.etcd[0].Keys(t.Context(), "/pinwheel/default/s/", "")
-			return len(homes) == 300, fmt.Sprint(len(homes), " ", err)
+			return len(homes) == 300 && len(settled.Disagreeing()) == 0, fmt.Sprint(len(homes), " ", err)
 		})
-		settled = r.More(t.Context(), settled, fleet.Load{Turns: 2, Clients: 4})
-		allAgree(t, "before", settled)
 		leader := etcdtest.Leader(t.Context(), r.etcd)
 		if leader == nil {
 			t.Fatal("nobody leads")
@@ -123,4 +129,19 @@ func TestLeaderKilled(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// degraded looks at the gateways' states until ctx ends, and returns for how long one of them did without etcd.
+func (r *rig) degraded(ctx context.Context) (sum time.Duration) {
+	const often = 50 * time.Millisecond
+	for ctx.Err() == nil {
+		for _, g := range r.Gateways {
+			if s, err := g.Status(ctx); err == nil && s.Pools[0].Agreement.State != "ok" {
+				sum += often
+				break
+			}
+		}
+		time.Sleep(often)
+	}
+	return sum
 }

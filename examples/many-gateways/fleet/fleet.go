@@ -116,7 +116,7 @@ func (o Options) start(ctx context.Context, text envoytest.Bootstrap, ports Port
 	if err != nil {
 		return nil, err
 	}
-	return newGateway(net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.Listener)), envoy), nil
+	return New(net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.Listener)), envoy), nil
 }
 
 // bootstrap is the example's file with these ports, replicas and members of etcd.

@@ -26,7 +26,8 @@ type Gateway struct {
 // patience bounds a request: longer than anything that a gateway may wait for, so that what takes longer is a failure.
 const patience = 20 * time.Second
 
-func newGateway(addr string, envoy *envoytest.Envoy) *Gateway {
+// New is a gateway that was started by other means.
+func New(addr string, envoy *envoytest.Envoy) *Gateway {
 	return &Gateway{Addr: addr, Envoy: envoy, client: &http.Client{
 		Timeout:   patience,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 1000, DisableCompression: true},
