@@ -156,7 +156,8 @@ func TestProofRenewalAndPoll(t *testing.T) {
 	a.turn("s")
 	a.clock.Advance(20 * time.Second)
 	a.meanwhile = a.movesElsewhere
-	sc := workers(a.turns("s"))
+	turn := a.turns("s")
+	sc := workers(func(w *hostsim.Worker) { turn(w); w.RunDue() }) // it does not wait for the answer
 	sc.Main = ticks
 	a.races(sc)
 }
