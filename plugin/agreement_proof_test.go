@@ -144,12 +144,6 @@ func TestProofAnswerAndPoll(t *testing.T) {
 	}
 }
 
-func TestProofAnswersOfTwoWorkersAndPoll(t *testing.T) {
-	a := newAgreedProof(t, 2, threeReplicas+smallTable)
-	a.meanwhile = a.movesElsewhere
-	a.races(workers(a.turns("s"), a.turns("s")))
-}
-
 // A turn of a session with a pin, whose lease is to be renewed.
 func TestProofRenewalAndPoll(t *testing.T) {
 	a := newAgreedProof(t, 1, threeReplicas+smallTable)
