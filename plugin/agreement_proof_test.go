@@ -144,19 +144,14 @@ func TestProofAnswerAndPoll(t *testing.T) {
 	}
 }
 
-func TestProofAnswersOfTwoWorkersAndPoll(t *testing.T) {
-	a := newAgreedProof(t, 2, threeReplicas+smallTable)
-	a.meanwhile = a.movesElsewhere
-	a.races(workers(a.turns("s"), a.turns("s")))
-}
-
 // A turn of a session with a pin, whose lease is to be renewed.
 func TestProofRenewalAndPoll(t *testing.T) {
 	a := newAgreedProof(t, 1, threeReplicas+smallTable)
 	a.turn("s")
 	a.clock.Advance(20 * time.Second)
 	a.meanwhile = a.movesElsewhere
-	sc := workers(a.turns("s"))
+	turn := a.turns("s")
+	sc := workers(func(w *hostsim.Worker) { turn(w); w.RunDue() }) // it does not wait for the answer
 	sc.Main = ticks
 	a.races(sc)
 }
