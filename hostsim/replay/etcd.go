@@ -44,9 +44,9 @@ func (e *Etcd) EnableAuth(name, password string) {
 	e.server.EnableAuth(map[string]etcd.User{name: {Password: password, Root: true}})
 }
 
-// call answers a plugin's call at now.
+// call answers a plugin's call at now, which is less than zero before the replay begins.
 func (e *Etcd) call(now time.Duration, c *hostsim.HTTPCall) bool {
-	e.server.AdvanceTo(now)
+	e.server.AdvanceTo(now + warmUp)
 	if o := e.outageAt(now); o != e.outage {
 		e.outage = o
 		e.server.SetFaults(etcd.Faults{Outage: o, Latency: e.latency})

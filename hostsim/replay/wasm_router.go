@@ -38,6 +38,9 @@ type WasmConfig struct {
 	Log func(hostsim.LogEntry)
 }
 
+// warmUp is how long a gateway that asks etcd has been there when a replay begins: it has a token, and has polled.
+const warmUp = 5 * time.Second
+
 // DefaultWorkers is the number of worker threads where none is given.
 const DefaultWorkers = 2
 
@@ -85,12 +88,15 @@ func NewWasmRouter(ctx context.Context, c WasmConfig, fleet []Member) (*WasmRout
 	if c.Etcd != nil {
 		hc.HTTPCall = func(call *hostsim.HTTPCall) bool {
 			r.calls++
-			return c.Etcd.call(clock.Now().Sub(hostsim.VirtualEpoch), call)
+			return c.Etcd.call(clock.Now().Sub(hostsim.VirtualEpoch)-warmUp, call)
 		}
 	}
 	r.host, err = hostsim.New(ctx, hc)
 	if err != nil {
 		return nil, r.explain(err)
+	}
+	if c.Etcd != nil {
+		r.host.Advance(warmUp)
 	}
 	if err := r.Members(0, fleet); err != nil {
 		return nil, errors.Join(err, r.host.Close())
