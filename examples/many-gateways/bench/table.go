@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -16,21 +15,24 @@ import (
 
 const (
 	resultsFile = fleet.Folder + "/bench/results.json"
-	pageFile    = fleet.Folder + "/README.md"
-	// The table of the page stands between these.
-	begins, ends = "<!-- measured -->\n", "<!-- /measured -->\n"
+	pageFile    = "docs/many-gateways.md"
 )
 
 // newRow sums up values, at least one. Four digits are kept: more say nothing.
-func newRow(part, figure, unit string, values []float64) row {
+func newRow(part, of, figure, unit string, values []float64) row {
 	v := slices.Clone(values)
 	slices.Sort(v)
 	at := func(q float64) float64 {
-		x := v[int(math.Round(q*float64(len(v)-1)))]
+		place := q * float64(len(v)-1)
+		i := int(place)
+		x := v[i]
+		if i+1 < len(v) { // between neighbours in proportion
+			x += (v[i+1] - v[i]) * (place - float64(i))
+		}
 		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
 		return x
 	}
-	return row{part, figure, unit, at(0.5), at(0.25), at(0.75), len(v)}
+	return row{part, of, figure, unit, at(0.5), at(0.25), at(0.75), len(v)}
 }
 
 // text is the figure as the table has it.
@@ -58,32 +60,81 @@ func short(x float64) string {
 	return s
 }
 
-// table is Markdown, aligned.
-func (r result) table() string {
-	var out strings.Builder
-	width, value := 0, 0
-	for _, row := range r.Rows {
-		width, value = max(width, len(row.Figure)), max(value, len(row.text()))
-	}
-	part := ""
+// table is a part in Markdown, aligned: a line for each case and a column for each figure or, without cases, a line for each figure.
+func (r result) table(part string) string {
+	var cases, figures []string
+	cells := map[[2]string]row{}
 	for _, row := range r.Rows {
 		if row.Part != part {
-			if part != "" {
-				out.WriteString("\n")
-			}
-			part = row.Part
-			width := max(width, len(part))
-			fmt.Fprintf(&out, "| %-*s | %*s |\n|%s|%s:|\n", width, part, value, "", strings.Repeat("-", width+2), strings.Repeat("-", value+1))
+			continue
 		}
-		fmt.Fprintf(&out, "| %-*s | %*s |\n", max(width, len(part)), row.Figure, value, row.text())
+		if !slices.Contains(cases, row.Case) {
+			cases = append(cases, row.Case)
+		}
+		if !slices.Contains(figures, row.Figure) {
+			figures = append(figures, row.Figure)
+		}
+		cells[[2]string{row.Case, row.Figure}] = row
+	}
+	var grid [][]string
+	if len(cases) == 1 && cases[0] == "" {
+		grid = append(grid, []string{"", ""})
+		for _, f := range figures {
+			grid = append(grid, []string{f, cells[[2]string{"", f}].text()})
+		}
+	} else {
+		grid = append(grid, append([]string{""}, figures...))
+		for _, c := range cases {
+			line := []string{c}
+			for _, f := range figures {
+				text := ""
+				if row, ok := cells[[2]string{c, f}]; ok {
+					text = row.text()
+				}
+				line = append(line, text)
+			}
+			grid = append(grid, line)
+		}
+	}
+	return aligned(grid)
+}
+
+func aligned(grid [][]string) string {
+	width := make([]int, len(grid[0]))
+	for _, line := range grid {
+		for i, cell := range line {
+			width[i] = max(width[i], len(cell), 3)
+		}
+	}
+	var out strings.Builder
+	for n, line := range grid {
+		for i, cell := range line {
+			if i == 0 {
+				fmt.Fprintf(&out, "| %-*s |", width[i], cell)
+			} else {
+				fmt.Fprintf(&out, " %*s |", width[i], cell)
+			}
+		}
+		out.WriteString("\n")
+		if n > 0 {
+			continue
+		}
+		for i, w := range width {
+			if i == 0 {
+				out.WriteString("|" + strings.Repeat("-", w+2) + "|")
+			} else {
+				out.WriteString(strings.Repeat("-", w+1) + ":|")
+			}
+		}
+		out.WriteString("\n")
 	}
 	return out.String()
 }
 
-// section is what the page has of the results.
-func (r result) section() string {
-	return r.table() + fmt.Sprintf("\n`%s`, %s: %d CPUs for two gateways, etcd, replicas and load, load average before %s; Envoy %s, etcd %s; medians\n"+
-		"[quartiles of %d rounds].\n", r.Command, r.Date, r.CPUs, short(r.Busy), r.Envoy, r.Etcd, r.Rounds)
+// section is what the page has of a part.
+func (r result) section(part string) string {
+	return r.table(part) + fmt.Sprintf("\n`%s -only %s`, %s: %d CPUs for gateways, etcd, replicas and load, load average before %s;\n"+
+		"Envoy %s, etcd %s; medians [quartiles] of up to %d rounds.\n", r.Command, part, r.Date, r.CPUs, short(r.Busy), r.Envoy, r.Etcd, r.Rounds)
 }
 
 func readResults(root string) (r result, err error) {
@@ -94,14 +145,20 @@ func readResults(root string) (r result, err error) {
 	return r, err
 }
 
-// page returns the page with the section in it.
+// page returns the page with what was measured in its places, each behind a mark with the part's name.
 func page(text string, r result) (string, error) {
-	before, rest, ok := strings.Cut(text, begins)
-	_, after, found := strings.Cut(rest, ends)
-	if !ok || !found {
-		return "", errors.New("README.md has no place for what was measured")
+	for _, p := range parts {
+		begins, ends := "<!-- "+p.name+" -->\n", "<!-- /"+p.name+" -->\n"
+		before, after, ok := strings.Cut(text, begins)
+		if !ok {
+			return "", fmt.Errorf("%s has no place %q", pageFile, begins)
+		}
+		if _, rest, ok := strings.Cut(after, ends); ok {
+			after = rest
+		}
+		text = before + begins + "\n" + r.section(p.name) + "\n" + ends + after
 	}
-	return before + begins + "\n" + r.section() + "\n" + ends + after, nil
+	return text, nil
 }
 
 func writePage(root string) error {

@@ -168,17 +168,8 @@ func until(t *testing.T, what string, done func() (bool, string)) {
 func (r *rig) waitState(t *testing.T, state string) {
 	t.Helper()
 	until(t, "gateways whose agreement is "+state, func() (bool, string) {
-		all, states := true, ""
-		for i, g := range r.Gateways {
-			s, err := g.Status(t.Context())
-			if err != nil || len(s.Pools) != 1 {
-				return false, fmt.Sprint(s, err)
-			}
-			a := s.Pools[0].Agreement
-			states += fmt.Sprintf("gateway %d: %+v; ", i, a)
-			all = all && a.State == state && (state != "ok" || a.Breaker == "closed" && a.PolledMS >= 0)
-		}
-		return all, states
+		all, told, err := r.InState(t.Context(), state)
+		return all, fmt.Sprint(told, err)
 	})
 }
 
@@ -186,23 +177,11 @@ func (r *rig) waitState(t *testing.T, state string) {
 func (r *rig) calls(t *testing.T) fleet.Calls {
 	t.Helper()
 	time.Sleep(2500 * time.Millisecond) // metrics follow once a second
-	return r.reported(t)
-}
-
-// reported are the calls that metrics tell of.
-func (r *rig) reported(t *testing.T) fleet.Calls {
-	t.Helper()
-	sum := fleet.Calls{}
-	for _, g := range r.Gateways {
-		calls, err := g.Calls(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, n := range calls {
-			sum[name] += n
-		}
+	calls, err := r.Reported(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return sum
+	return calls
 }
 
 // noneFailed fails the test if a client saw one turn fail.
