@@ -113,8 +113,11 @@ browser: wasm build ## the live page and the replay's report in headless Chromiu
 systemd: build ## the unit file by systemd's own checks (Debian package systemd)
 	$(TEST) -tags systemd -count=1 ./examples/embedded
 
-etcd: ## the simulated etcd against the real server (Debian package etcd-server): half a minute
+e2e-etcd: wasm ## two real Envoys that agree through real etcd, and the simulated etcd against the real one (Debian package etcd-server): minutes
+	@$(GO) run ./build/envoy >/dev/null
+	@$(GO) run ./build/envoy 1.36.4 >/dev/null
 	$(TEST) -tags etcd -count=1 ./hostsim/etcd
+	$(TEST) -tags etcd -count=1 -timeout 20m ./examples/many-gateways/...
 
 docker: ## the images of examples/docker, and the page's walk (a Docker daemon with Compose)
 	$(TEST) -tags docker -timeout 30m -count=1 -run Docker ./examples/docker
@@ -178,7 +181,7 @@ race: wasm ## the tests that run goroutines, under the race detector (needs a C 
 
 # What .ci/run leaves out for its length: CONTRIBUTING.md says when it is due.
 # The fetchers' modules are vetted here alone, a minute of a core for two files.
-thorough: e2e-all replay etcd ## what is too long for each change: all versions of Envoy, the gateways' own code, the published replays, the real etcd
+thorough: e2e-all replay ## what is too long for each change: all versions of Envoy, the gateways' own code, the published replays
 	cd build/ship/fetchers/istio && $(GO) vet . && $(GO) mod tidy -diff
 	cd build/ship/fetchers/envoygateway && $(GO) vet . && $(GO) mod tidy -diff
 
