@@ -99,6 +99,11 @@ func (s settings) run(ctx context.Context, out io.Writer) error {
 	for _, g := range gateways.Gateways {
 		fmt.Fprintf(out, "gateway on %s, admin interface on %s, process %d\n", g.Addr, g.Envoy.Admin.Addr, g.Envoy.Pid())
 	}
+	for ok := false; !ok && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) { // until each has polled
+		if ok, _, err = gateways.InState(ctx, "ok"); err != nil {
+			return err
+		}
+	}
 	fmt.Fprint(out, "\nA session's turns at one gateway and another, and who knows what:\n\n")
 	for _, g := range gateways.Gateways {
 		fmt.Fprintf(out, "  curl -si http://%s/v1/models -H 'X-Session-ID: planner' | grep -i ^x-pinwheel\n", g.Addr)

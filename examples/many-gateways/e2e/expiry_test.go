@@ -19,20 +19,20 @@ func TestLeasesExpire(t *testing.T) {
 		etcd := startEtcd(t, 1)
 		r := start(t, envoy, etcd, func(c map[string]any) {
 			patient(c)
-			c["session"] = map[string]any{"idle_timeout": "4s", "max_sessions": 3000} // three leases for each second
+			c["session"] = map[string]any{"idle_timeout": "2s", "max_sessions": 2000} // two leases for each second
 		})
 		r.waitState(t, "ok")
 		before := r.calls(t)
 
-		// Busy sessions have a turn a second, at the gateways in turn, for three times the time after which idle ones end.
+		// Busy sessions have a turn each 0.6 s, at the gateways in turn, for four times the time after which idle ones end.
 		busy := make(chan fleet.Sessions)
 		go func() {
-			busy <- r.Run(context.Background(), fleet.Load{Name: "busy", Sessions: 40, Turns: 13, Every: 5 * time.Millisecond, Gap: time.Second})
+			busy <- r.Run(context.Background(), fleet.Load{Name: "busy", Sessions: 40, Turns: 15, Every: 5 * time.Millisecond, Gap: 600 * time.Millisecond})
 		}()
 		ctx, stop := context.WithCancel(t.Context())
 		writes := make(chan []time.Duration)
 		go func() { writes <- probe(ctx, etcd[0]) }()
-		idle := r.Run(t.Context(), fleet.Load{Name: "idle", Sessions: 2000, Turns: 1, Every: 5 * time.Millisecond})
+		idle := r.Run(t.Context(), fleet.Load{Name: "idle", Sessions: 1400, Turns: 1, Every: 5 * time.Millisecond})
 		most := largestLease(t, etcd[0])
 		kept := <-busy
 		stop()

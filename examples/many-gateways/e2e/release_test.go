@@ -9,16 +9,7 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/examples/many-gateways/fleet"
 )
 
-// A release at one gateway is one at both: within a poll each asks anew.
-func TestFinishSession(t *testing.T) {
-	each(t, func(t *testing.T, envoy string) {
-		r := start(t, envoy, startEtcd(t, 1), patient)
-		r.waitState(t, "ok")
-		r.finished(t, "")
-	})
-}
-
-// finished releases sessions that both gateways know, some at each. The token is etcd's, or empty.
+// finished releases sessions that both gateways know, some at each: within a poll both ask anew. The token is etcd's, or empty.
 func (r *rig) finished(t *testing.T, token string) {
 	t.Helper()
 	const sessions = 120
@@ -60,36 +51,32 @@ func (r *rig) finished(t *testing.T, token string) {
 	allAgree(t, "not released", rest)
 }
 
-// A replica dies under load: its sessions go to the same new homes at both gateways, and no client sees it.
-func TestReplicaDies(t *testing.T) {
-	each(t, func(t *testing.T, envoy string) {
-		r := start(t, envoy, startEtcd(t, 1), patient)
-		r.waitState(t, "ok")
-		before := r.Run(t.Context(), fleet.Load{Name: "session", Sessions: 400, Turns: 2, Clients: 16})
-		noneFailed(t, before)
-		allAgree(t, "before", before)
-		dead := r.replicas[1]
-		dead.Close()
-		meanwhile := r.More(t.Context(), before, fleet.Load{Turns: 4, Clients: 64, Gap: 200 * time.Millisecond})
-		noneFailed(t, meanwhile)
-		time.Sleep(2500 * time.Millisecond) // two polls
-		after := r.More(t.Context(), before, fleet.Load{Turns: 4, Clients: 16})
-		noneFailed(t, after)
-		allAgree(t, "after", after)
-		homes, moved := before.Homes(), 0
-		for id, home := range after.Homes() {
-			switch {
-			case home == dead.Addr:
-				t.Errorf("%s is on the dead replica", id)
-			case homes[id] == dead.Addr:
-				moved++
-			case homes[id] != home:
-				t.Errorf("%s moved from %s to %s", id, homes[id], home)
-			}
+// replicaDies closes a replica under load: its sessions go to the same new homes at both gateways, and no client sees it.
+func (r *rig) replicaDies(t *testing.T) {
+	before := r.Run(t.Context(), fleet.Load{Name: "session", Sessions: 400, Turns: 2, Clients: 16})
+	noneFailed(t, before)
+	allAgree(t, "before", before)
+	dead := r.replicas[1]
+	dead.Close()
+	meanwhile := r.More(t.Context(), before, fleet.Load{Turns: 4, Clients: 64, Gap: 200 * time.Millisecond})
+	noneFailed(t, meanwhile)
+	time.Sleep(2500 * time.Millisecond) // two polls
+	after := r.More(t.Context(), before, fleet.Load{Turns: 4, Clients: 16})
+	noneFailed(t, after)
+	allAgree(t, "after", after)
+	homes, moved := before.Homes(), 0
+	for id, home := range after.Homes() {
+		switch {
+		case home == dead.Addr:
+			t.Errorf("%s is on the dead replica", id)
+		case homes[id] == dead.Addr:
+			moved++
+		case homes[id] != home:
+			t.Errorf("%s moved from %s to %s", id, homes[id], home)
 		}
-		t.Logf("%d sessions moved, to %v; calls %v", moved, after.Spread(r.addresses()), r.calls(t))
-		if moved < 50 {
-			t.Errorf("%d sessions were on the dead replica, want a quarter of 400", moved)
-		}
-	})
+	}
+	t.Logf("%d sessions moved, to %v; calls %v", moved, after.Spread(r.addresses()), r.calls(t))
+	if moved < 50 {
+		t.Errorf("%d sessions were on the dead replica, want a quarter of 400", moved)
+	}
 }
