@@ -319,7 +319,7 @@ func (b *bench) sizing(ctx context.Context) error {
 			return err
 		}
 		name := short(float64(sessions)) + " sessions"
-		b.add(name, "CPU of etcd, two pollers", "%", 100*(after-before).Seconds()/time.Since(began).Seconds())
+		b.add(name, "CPU of etcd for two pollers, of a core", "%", 100*(after-before).Seconds()/time.Since(began).Seconds())
 		var took []float64
 		for range 2*b.rounds + 1 {
 			began := time.Now()
@@ -469,7 +469,7 @@ func (b *bench) try(ctx context.Context, c choice) error {
 	if failed := turns.Failed(); len(failed) > 0 {
 		return fmt.Errorf("%d turns failed: %s", len(failed), failed[0])
 	}
-	b.add(c.name, "on two replicas", "%", 100*float64(len(turns.Disagreeing()))/sessions)
+	b.add(c.name, "sessions with turns on two replicas", "%", 100*float64(len(turns.Disagreeing()))/sessions)
 	b.add(c.name, "fullest replica", "of 500", float64(slices.Max(turns.Spread(s.replicas))))
 	if c.front != "" {
 		most := 0
@@ -503,7 +503,7 @@ func (b *bench) try(ctx context.Context, c choice) error {
 			moved++
 		}
 	}
-	b.add(c.name, "moved when a gateway went", "%", 100*float64(moved)/sessions)
+	b.add(c.name, "sessions moved when a gateway went", "%", 100*float64(moved)/sessions)
 	return nil
 }
 
