@@ -160,13 +160,13 @@ func resultOf(kind callKind, status string, answer etcd.Answer) callResult {
 	return resultRefused
 }
 
-// heard learns from an answer whether etcd is well.
+// heard learns from an answer whether etcd is well. Leases are granted many at a time, and missed where they are needed.
 func (a *agreement) heard(kind callKind, result callResult, status string, answer etcd.Answer, now int64) {
-	switch result {
-	case resultOK:
-	case resultTimeout:
+	switch {
+	case result == resultOK, kind == callGrant && result != resultRefused:
+	case result == resultTimeout:
 		a.trip("etcd does not answer in time", now)
-	case resultUnreachable:
+	case result == resultUnreachable:
 		a.trip("etcd is not reached (HTTP status "+status+")", now)
 	default:
 		if a.Username != "" && kind != callToken && (answer.Code == etcd.Unauthenticated || answer.Code == etcd.BadArgument) {

@@ -419,11 +419,12 @@ func TestSessionsOutliveTheirLeases(t *testing.T) {
 
 // Of several members of etcd one may be gone: the gateway's cluster comes to the next.
 func TestNextMemberIsAsked(t *testing.T) {
-	server, calls := etcd.New(), 0
+	server, failed := etcd.New(), map[string]bool{}
 	adjust := func(c *hostsim.Config) {
 		c.LogLevel = hostsim.LogInfo
 		c.HTTPCall = func(call *hostsim.HTTPCall) bool {
-			if calls++; calls%2 != 0 {
+			if request := string(call.Body); !failed[request] {
+				failed[request] = true
 				call.Respond(hostsim.HTTPResponse{Headers: hostsim.Headers{{":status", "503"}}, Body: []byte("upstream connect error")})
 				return true
 			}
