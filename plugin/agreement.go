@@ -67,7 +67,7 @@ const (
 	logLife = 60_000
 	// settlingOutage is the time after an outage, in ms, for which candidates are those of gateways that cannot ask: some
 	// have not heard yet that etcd is back.
-	settlingOutage = 2000
+	settlingOutage = 5000
 )
 
 func newAgreement(data sharedData, s *store, pc PoolConfig, c *Config, calls *callouts) *agreement {

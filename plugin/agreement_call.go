@@ -79,33 +79,44 @@ func (c *callouts) replying(r *releasing) {
 }
 
 type call struct {
-	agreement *agreement
-	kind      callKind
-	sent      int64 // ms
-	then      func(etcd.Answer)
+	agreement  *agreement
+	kind       callKind
+	path, body string
+	sent       int64 // ms
+	// left is how often it may still be sent where nobody is reached.
+	left int
+	then func(etcd.Answer)
 }
 
 // lateAfter is when a question is given up that the gateway should have answered long ago, in ms.
 const lateAfter = 10_000
 
+// resends is how often a request is sent again that reached nobody: the next member of etcd may be there, and a connection that
+// was refused, or broke, has cost half a millisecond. Each request may be carried out twice.
+const resends = 2
+
 // call sends a request to etcd; then is called with the answer, once and never before this returns. It is false if the
 // gateway cannot send it.
 func (a *agreement) call(kind callKind, path, body string, then func(etcd.Answer)) bool {
+	return a.send(call{agreement: a, kind: kind, path: path, body: body, left: resends, then: then})
+}
+
+func (a *agreement) send(c call) bool {
 	timeout := a.Timeout
-	if kind >= callPoll {
+	if c.kind >= callPoll {
 		timeout = max(timeout, a.Poll)
 	}
-	id, err := abi.HTTPPost(a.Cluster, path, a.token(), body, uint32(timeout.Milliseconds()))
-	now := milliseconds()
+	id, err := abi.HTTPPost(a.Cluster, c.path, a.token(), c.body, uint32(timeout.Milliseconds()))
+	c.sent = milliseconds()
 	if err != nil {
-		a.stats.calls[kind][resultUnreachable]++
-		a.trip("the gateway cannot ask: "+err.Error(), now)
+		a.stats.calls[c.kind][resultUnreachable]++
+		a.trip("the gateway cannot ask: "+err.Error(), c.sent)
 		return false
 	}
 	if a.calls.open == nil {
 		a.calls.open = map[uint32]call{}
 	}
-	a.calls.open[id] = call{a, kind, now, then}
+	a.calls.open[id] = c
 	return true
 }
 
@@ -123,32 +134,39 @@ func (c *callouts) answered(id uint32, size int) {
 		body = string(abi.HTTPCallBody(size))
 	}
 	abi.FreeHostMemory()
-	answer := etcd.Read(status, body)
-	asked.agreement.heard(asked.kind, status, answer, asked.sent)
+	answer, a := etcd.Read(status, body), asked.agreement
+	result := resultOf(asked.kind, status, answer)
+	a.stats.calls[asked.kind][result]++
+	now := milliseconds()
+	if asked.kind < callPoll {
+		a.latency.Record(uint64(now - asked.sent))
+	}
+	if asked.left--; result == resultUnreachable && answer.Code == etcd.NoAnswer && asked.left >= 0 && a.send(asked) {
+		return
+	}
+	a.heard(asked.kind, result, status, answer, now)
 	asked.then(answer)
 }
 
-// heard counts an answer and learns from it whether etcd is well.
-func (a *agreement) heard(kind callKind, status string, answer etcd.Answer, sent int64) {
-	now := milliseconds()
-	result := resultRefused
+func resultOf(kind callKind, status string, answer etcd.Answer) callResult {
 	switch {
 	case answer.Code == etcd.OK, kind == callGrant && answer.Code == etcd.Exists, answer.Code == etcd.NotFound:
-		result = resultOK
+		return resultOK
 	case status == "504":
-		result = resultTimeout
+		return resultTimeout
 	case answer.Code == etcd.NoAnswer, answer.Code == etcd.Unavailable:
-		result = resultUnreachable
+		return resultUnreachable
 	}
-	a.stats.calls[kind][result]++
-	if kind < callPoll {
-		a.latency.Record(uint64(now - sent))
-	}
-	switch result {
-	case resultOK:
-	case resultTimeout:
+	return resultRefused
+}
+
+// heard learns from an answer whether etcd is well. Leases are granted many at a time, and missed where they are needed.
+func (a *agreement) heard(kind callKind, result callResult, status string, answer etcd.Answer, now int64) {
+	switch {
+	case result == resultOK, kind == callGrant && result != resultRefused:
+	case result == resultTimeout:
 		a.trip("etcd does not answer in time", now)
-	case resultUnreachable:
+	case result == resultUnreachable:
 		a.trip("etcd is not reached (HTTP status "+status+")", now)
 	default:
 		if a.Username != "" && kind != callToken && (answer.Code == etcd.Unauthenticated || answer.Code == etcd.BadArgument) {
