@@ -22,9 +22,11 @@ func (f *filter) isAdmin(path string) (action, query string, ok bool) {
 // admin does what an operator asks for and returns the answer; such a request is
 // never forwarded.
 func (f *filter) admin(r *request, action, query string) localReply {
-	status, body := f.execute(r, action, query)
+	var answer localReply
+	status, body := f.execute(r, action, query, &answer)
 	if status == 200 {
-		return localReply{status: 200, body: body}
+		answer.status, answer.body = 200, body
+		return answer
 	}
 	a := refusal(status, body)
 	if status == 405 {
@@ -42,7 +44,7 @@ func methodOf(action string) string {
 
 // execute does what an operator asks for, and returns the answer's status and its
 // body, or what is wrong. Who does not know the secret learns nothing else.
-func (f *filter) execute(r *request, action, query string) (status uint32, text string) {
+func (f *filter) execute(r *request, action, query string, answer *localReply) (status uint32, text string) {
 	c := &f.config.Admin
 	var o order
 	switch {
@@ -72,13 +74,25 @@ func (f *filter) execute(r *request, action, query string) (status uint32, text 
 			return 503, "shared data does not answer"
 		}
 	}
+	told := instruction{kind: instructUndrain, address: o.replica}
 	switch action {
 	case "/status":
 		return 200, f.status(pools, now)
 	case "/reset":
-		return resetPools(pools, now)
+		told.kind = instructReset
+		status, text = resetPools(pools, now)
+	case "/drain":
+		told.kind = instructDrain
+		fallthrough
+	default:
+		status, text = drainPools(pools, o.replica, action == "/drain", now)
 	}
-	return drainPools(pools, o.replica, action == "/drain", now)
+	for _, p := range pools {
+		if status == 200 && p.agreement != nil {
+			p.agreement.give(told, answer)
+		}
+	}
+	return status, text
 }
 
 // order is what the query of an operator names.

@@ -56,17 +56,28 @@ func (b *bodies) mayPause() bool {
 // OnHttpRequestBody looks at the next chunk of a request that waits for it.
 func (t *turn) OnHttpRequestBody(size int, end bool) types.Action {
 	if t.pause == nil { // most chunks of most requests
-		return types.ActionContinue
+		return t.passBody()
 	}
 	return t.bodyCame(size, end)
 }
 
+// passBody lets a chunk pass, unless the request waits for something else than its body.
+func (t *turn) passBody() types.Action {
+	if t.question != nil || t.releasing != nil {
+		return abi.HoldBody
+	}
+	return types.ActionContinue
+}
+
 // OnHttpRequestTrailers ends the body of a request that waits for it.
 func (t *turn) OnHttpRequestTrailers(int) types.Action {
-	if t.pause == nil {
-		return types.ActionContinue
+	if t.pause != nil {
+		return t.bodyCame(0, true)
 	}
-	return t.bodyCame(0, true)
+	if t.passBody() != types.ActionContinue {
+		return types.ActionPause
+	}
+	return types.ActionContinue
 }
 
 func (t *turn) bodyCame(size int, end bool) types.Action {
@@ -82,19 +93,20 @@ func (t *turn) bodyCame(size int, end bool) types.Action {
 	over := f.read(w, size, now) || end || w.read >= f.config.Body.MaxBytes
 	switch {
 	case w.reply.status != 0 && over:
-		f.answerRelease(w)
+		t.answerRelease(w)
 		f.recycle(w)
 		return types.ActionPause
 	case w.reply.status != 0:
 		f.wait(t, w)
 		return abi.DropBody
-	case over:
-		t.routePaused(w, now)
-		f.recycle(w)
-		return types.ActionContinue
+	case !over:
+		f.wait(t, w)
+		return abi.HoldBody
+	case t.routePaused(w, now):
+		return abi.HoldBody
 	}
-	f.wait(t, w)
-	return abi.HoldBody
+	f.recycle(w)
+	return types.ActionContinue
 }
 
 // read reads what is of interest in the current chunk, each byte once, and reports
@@ -134,7 +146,11 @@ func (f *filter) decidable(w *pause, now int64) bool {
 		if w.session = f.sessionIn(w); !w.session.ok || !w.prompted {
 			return true
 		}
-		if w.decision, w.decided = w.pool.pinned(w.session.key, now); w.decided {
+		if w.pool.agreement != nil {
+			if w.pool.holds(w.session.key, now) {
+				return true
+			}
+		} else if w.decision, w.decided = w.pool.pinned(w.session.key, now); w.decided {
 			return true
 		}
 	}
@@ -149,8 +165,9 @@ func (f *filter) sessionIn(w *pause) (s sessionKey) {
 	return s
 }
 
-// routePaused sends a request on its way by what is known of it.
-func (t *turn) routePaused(w *pause, now int64) {
+// routePaused sends a request on its way by what is known of it, and reports whether it
+// waits once more, for etcd: then w is still needed.
+func (t *turn) routePaused(w *pause, now int64) (waits bool) {
 	var prompt *policy.Prompt
 	if w.prompted && w.prompt.Len() > 0 {
 		prompt = &w.prompt.Prompt
@@ -159,22 +176,27 @@ func (t *turn) routePaused(w *pause, now int64) {
 		w.session = t.filter.sessionIn(w)
 	}
 	s, d := w.session, w.decision
+	if s.ok && w.pool.agreement != nil {
+		return t.agree(w.pool, s.key, w, now)
+	}
 	if !w.decided {
 		d = w.pool.decide(s.key, s.ok, s.refused, prompt, now)
 	}
 	t.route(w.pool, s.key, s.ok, d, now)
+	return false
 }
 
 // answerRelease answers a release at the end of its body, which may name the
 // session.
-func (f *filter) answerRelease(w *pause) {
+func (t *turn) answerRelease(w *pause) {
+	f := t.filter
 	if id := w.id.found(); w.reply.unnamed && len(id) > 0 {
-		if s := f.sessionIn(w); s.ok {
-			f.finish(s.key)
-		}
 		w.reply = released(string(id))
+		if s := f.sessionIn(w); s.ok {
+			f.finish(s.key, &w.reply)
+		}
 	}
-	w.reply.send()
+	t.reply(w.reply, w.stream)
 }
 
 // resumeLate lets those requests go on whose bodies have not come in time.
@@ -203,14 +225,21 @@ func (f *filter) resume(t *turn, now int64) {
 		return
 	}
 	if w.reply.status != 0 {
-		f.answerRelease(w)
+		t.answerRelease(w)
 		f.recycle(w)
 		return
 	}
-	defer abi.ContinueRequest() // also when the decision panics
+	waits := false
+	defer func() {
+		if !waits {
+			abi.ContinueRequest() // also when the decision panics
+		}
+	}()
 	f.missed++
 	w.pool.store.fault(faultBodyLate)
-	t.routePaused(w, now)
+	if waits = t.routePaused(w, now); waits {
+		return
+	}
 	if w.came {
 		f.recycle(w)
 	} else {

@@ -23,6 +23,7 @@ type Config struct {
 	ConsistentHash ConsistentHashConfig
 	CacheAware     CacheAwareConfig
 	Discovery      DiscoveryConfig
+	Agreement      AgreementConfig
 	DebugHeaders   bool
 	DecisionLog    DecisionLogConfig
 }
@@ -159,6 +160,25 @@ type DiscoveryConfig struct {
 	Interval time.Duration
 }
 
+// AgreementConfig says where several gateways agree on the homes of sessions.
+type AgreementConfig struct {
+	// Kind is agreementNone, for sessions of one gateway, or agreementEtcd.
+	Kind string
+	// Cluster is the gateway's cluster that leads to etcd's client port.
+	Cluster string
+	// Prefix is what all keys begin with, without a "/" at its end.
+	Prefix string
+	// Timeout is how long a request waits for etcd, and Poll the time between two questions for what has changed.
+	Timeout, Poll time.Duration
+	// Username and Password are those of a user of etcd; both empty means that none is needed.
+	Username, Password string
+}
+
+const (
+	agreementNone = "none"
+	agreementEtcd = "etcd"
+)
+
 // DecisionLogConfig is the log of decisions.
 type DecisionLogConfig struct {
 	Enabled bool
@@ -180,6 +200,9 @@ func (c *Config) tickPeriod() time.Duration {
 	period = min(max(period, 10*time.Millisecond), time.Second)
 	if c.Discovery.AdminCluster != "" {
 		period = min(period, c.Discovery.Interval)
+	}
+	if c.Agreement.Kind != agreementNone {
+		period = min(period, c.Agreement.Poll/2)
 	}
 	return period
 }
@@ -220,6 +243,7 @@ func defaultConfig() Config {
 		ConsistentHash: ConsistentHashConfig{LoadFactor: 1.25},
 		CacheAware:     CacheAwareConfig{Threshold: 0.3, BalanceAbs: 64, BalanceRel: 1.5, MaxPrefixes: 65536},
 		Discovery:      DiscoveryConfig{Interval: 2 * time.Second},
+		Agreement:      AgreementConfig{Kind: agreementNone, Prefix: "/pinwheel", Timeout: 50 * time.Millisecond, Poll: time.Second},
 		DecisionLog:    DecisionLogConfig{Sample: 1, Level: "info"},
 	}
 }

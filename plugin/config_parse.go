@@ -35,6 +35,7 @@ func ParseConfig(text []byte) (*Config, error) {
 		{"consistent_hash", func(p string, v json.Result) { d.consistentHash(&c.ConsistentHash, p, v) }},
 		{"cache_aware", func(p string, v json.Result) { d.cacheAware(&c.CacheAware, p, v) }},
 		{"discovery", func(p string, v json.Result) { d.discovery(&c.Discovery, p, v) }},
+		{"agreement", func(p string, v json.Result) { d.agreement(&c.Agreement, p, v) }},
 		{"debug_headers", func(p string, v json.Result) { d.boolean(&c.DebugHeaders, p, v) }},
 		{"decision_log", func(p string, v json.Result) { d.decisionLog(&c.DecisionLog, p, v) }},
 	})
@@ -306,6 +307,29 @@ func (d *decoder) discovery(c *DiscoveryConfig, path string, v json.Result) {
 	})
 	if c.AdminCluster == "" {
 		d.fail(path+".admin_cluster", "missing", "the name of the gateway's cluster that leads to its own admin interface")
+	}
+}
+
+func (d *decoder) agreement(c *AgreementConfig, path string, v json.Result) {
+	d.object(path, v, fields{
+		{"kind", func(p string, v json.Result) { d.oneOf(&c.Kind, p, v, agreementNone, agreementEtcd) }},
+		{"cluster", func(p string, v json.Result) { d.text(&c.Cluster, p, v) }},
+		{"prefix", func(p string, v json.Result) {
+			if d.text(&c.Prefix, p, v); len(c.Prefix) < 2 || c.Prefix[0] != '/' || c.Prefix[len(c.Prefix)-1] == '/' {
+				d.fail(p, quote(c.Prefix)+" is no prefix for keys", "one such as \"/pinwheel\", with no \"/\" at its end")
+			}
+		}},
+		{"timeout", func(p string, v json.Result) { d.duration(&c.Timeout, p, v, 10*time.Millisecond, 5*time.Second) }},
+		{"poll", func(p string, v json.Result) { d.duration(&c.Poll, p, v, 100*time.Millisecond, 10*time.Second) }},
+		{"username", func(p string, v json.Result) { d.text(&c.Username, p, v) }},
+		{"password", func(p string, v json.Result) { d.text(&c.Password, p, v) }},
+	})
+	switch {
+	case c.Kind == agreementNone:
+	case c.Cluster == "":
+		d.fail(path+".cluster", "missing", "the name of the gateway's cluster that leads to etcd's client port")
+	case c.Username == "" && c.Password != "":
+		d.fail(path+".username", "missing beside a password", "the name of etcd's user")
 	}
 }
 

@@ -235,6 +235,7 @@ func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
 		"consistent_hash": {at(schema, "properties", "consistent_hash"), base + `,"consistent_hash":{"?":1}}`},
 		"cache_aware":     {at(schema, "properties", "cache_aware"), base + `,"cache_aware":{"?":1}}`},
 		"discovery":       {at(schema, "properties", "discovery"), base + `,"discovery":{"?":1}}`},
+		"agreement":       {at(schema, "properties", "agreement"), base + `,"agreement":{"?":1}}`},
 		"decision_log":    {at(schema, "properties", "decision_log"), base + `,"decision_log":{"?":1}}`},
 	}
 	for name, o := range objects {

@@ -96,13 +96,19 @@ func (f *filter) ask(now int64) {
 	}
 }
 
-// OnHTTPCallResponse takes the answer in. One that tells nothing leaves the pools
-// as they are.
+// OnHTTPCallResponse takes the answer to a call in: of the admin interface, or of etcd.
 func (f *filter) OnHTTPCallResponse(call uint32, _, size int) {
-	d := f.discovery
-	if d == nil || call != d.call {
+	if d := f.discovery; d != nil && call == d.call {
+		f.hosts(size)
 		return
 	}
+	f.calls.answered(call, size)
+}
+
+// hosts takes the admin interface's answer in. One that tells nothing leaves the pools
+// as they are.
+func (f *filter) hosts(size int) {
+	d := f.discovery
 	d.call = 0
 	now := milliseconds()
 	answer, err := readAnswer(size)

@@ -65,9 +65,25 @@ func (p *pool) report(now int64) {
 	c.add(stats.released, "pinwheel_released_total", label, p.Name)
 	c.add(stats.retries, "pinwheel_cas_retries_total", label, p.Name)
 	c.add(stats.repaired, "pinwheel_drift_repaired_total", label, p.Name)
+	if a := p.agreement; a != nil {
+		p.reportAgreement(a.stats)
+		a.stats = agreementStats{}
+	}
 	for kind, n := range stats.faults {
 		c.add(n, "pinwheel_errors_total.kind.", faultNames[kind])
 	}
+}
+
+func (p *pool) reportAgreement(stats agreementStats) {
+	c := &p.counters
+	for kind := range stats.calls {
+		for result, n := range stats.calls[kind] {
+			c.add(n, "pinwheel_agreement_calls_total.pool.", p.Name, ".call.", callNames[kind], ".result.", resultNames[result])
+		}
+	}
+	c.add(stats.kept, "pinwheel_agreement_healed_total.pool.", p.Name, ".result.kept")
+	c.add(stats.moved, "pinwheel_agreement_healed_total.pool.", p.Name, ".result.moved")
+	c.add(stats.fallbacks, "pinwheel_agreement_fallbacks_total.pool.", p.Name)
 }
 
 // warning paces the warnings of one kind: one a minute.
@@ -164,6 +180,15 @@ func (p *pool) setGauges(running map[uint32]uint32) {
 		if c.Condition() == policy.Cooling {
 			l.cooling.value = 1
 		}
+	}
+	if a := p.agreement; a != nil {
+		if p.degraded.id == 0 {
+			p.degraded.id = abi.DefineGauge("pinwheel_agreement_degraded.pool." + p.Name)
+		}
+		if p.degraded.value = 0; !a.well() {
+			p.degraded.value = 1
+		}
+		p.degraded.show()
 	}
 	for _, l := range p.loads {
 		l.sessions.show()

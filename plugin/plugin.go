@@ -60,6 +60,7 @@ type filter struct {
 	// served is set when this VM has had a request.
 	served bool
 	bodies
+	calls callouts
 	// request, keyed and line are scratch.
 	request request
 	keyed   []byte
@@ -89,13 +90,18 @@ func (f *filter) start(config *Config) {
 	if err != nil {
 		proxywasm.LogError("pinwheel: shared data does not answer, sessions are not kept: " + err.Error())
 	}
-	f.secret = secret
+	if f.secret = secret; config.Agreement.Kind != agreementNone {
+		f.secret = agreedSecret(config.Agreement)
+	}
 	if config.Admin.Path != "" && config.Admin.Secret == "" {
 		proxywasm.LogWarn("pinwheel: admin.secret is empty: whoever reaches " + config.Admin.Path + " may drain and reset")
 	}
 	owner := rand.Uint64()
 	for _, pc := range config.Pools {
 		p := newPool(data, pc, config, owner)
+		if config.Agreement.Kind == agreementEtcd && p.pins {
+			p.agreement = newAgreement(data, p.store, pc, config, &f.calls)
+		}
 		p.rotations = f.vm.rotationsOf(pc.Name)
 		p.store.adopt(milliseconds(), 0)
 		p.observe(milliseconds())
@@ -117,11 +123,13 @@ func (f *filter) start(config *Config) {
 func (f *filter) OnTick() {
 	now := milliseconds()
 	f.resumeLate(now) // first: whatever else may fail, no request waits for ever
+	f.resumeAsking(now)
 	f.touchOpen(now)
 	reluctance := idle
 	if f.served {
 		reluctance = serving
 	}
+	f.calls.giveUp(now)
 	for i, p := range f.pools {
 		if i == 0 {
 			p.store.stats.faults[faultPanic] += newFaults()
@@ -142,7 +150,7 @@ func (f *filter) touchOpen(now int64) {
 	for context := range abi.Streams {
 		if t, ok := context.(*turn); ok && t.filter == f && t.kept && now-t.touched > t.pool.store.timeout/16 {
 			t.touched = now
-			t.pool.store.touch(t.key.Hash, t.decision.Replica, now)
+			t.pool.touch(t.key.Hash, t.decision.Replica, now)
 		}
 	}
 }

@@ -13,9 +13,12 @@ type pool struct {
 	store      *store
 	inflight   *inflight
 	lease      *lease
-	counters   counters
-	gauges     gauges
-	rotations  *rotations
+	// agreement is nil where sessions are this gateway's own. It is nil of policies that pin none.
+	agreement *agreement
+	counters  counters
+	gauges    gauges
+	degraded  gauge // of the agreement
+	rotations *rotations
 	// pins is chooser.Pins().
 	pins bool
 	// weighsLoad says that the policy looks at running requests.
@@ -96,6 +99,13 @@ func (p *pool) pinned(key policy.Key, now int64) (d policy.Decision, ok bool) {
 		return d, false
 	}
 	return p.decided(policy.Decision{Replica: at.old.Replica, Reason: policy.Pinned}, now), true
+}
+
+// holds reports whether the session with that key has a pin that holds and needs no
+// agreement.
+func (p *pool) holds(key policy.Key, now int64) bool {
+	at := &p.store.at
+	return p.store.look(at, key, now) && at.reason == policy.Pinned && p.agreement.trusts(at.shard, at.at)
 }
 
 // decide says which replica serves a request: of the session with that key, or,
@@ -205,8 +215,20 @@ func (p *pool) tick(now int64, reluctance int) (leads bool) {
 	if leads = p.lease.hold(now, reluctance); leads {
 		p.lead(now)
 	}
+	if p.agreement != nil {
+		p.agreement.tick(now)
+	}
 	p.report(now)
 	return leads
+}
+
+// touch keeps the pin of a session alive while a turn of it runs.
+func (p *pool) touch(h policy.Hash, replica uint32, now int64) {
+	if p.agreement != nil {
+		p.agreement.keep(h, replica, now)
+		return
+	}
+	p.store.touch(h, replica, now)
 }
 
 func (p *pool) lead(now int64) {

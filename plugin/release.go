@@ -54,12 +54,13 @@ func (f *filter) release(r *request, query string) localReply {
 	if len(ended) > maxReleases {
 		return refusal(400, "too many session ids: at most "+strconv.Itoa(maxReleases)+" in one request")
 	}
+	reply := released(strings.Join(asked, ","))
 	for _, id := range ended {
 		if key, _, ok := f.key(r, id); ok {
-			f.finish(key)
+			f.finish(key, &reply)
 		}
 	}
-	return released(strings.Join(asked, ","))
+	return reply
 }
 
 // sessionIDs returns the ids of a query string: every session_id, split at
@@ -117,18 +118,32 @@ func unescape(s string) string {
 }
 
 // finish ends the session in the pool of the request's cluster. If it is not open
-// there it is ended wherever it is: a release may come by any route.
-func (f *filter) finish(key policy.Key) {
+// there it is ended wherever it is: a release may come by any route. The answer waits
+// for other gateways' agreement.
+func (f *filter) finish(key policy.Key, reply *localReply) {
 	now := milliseconds()
 	own := f.poolOf()
-	if own != nil && own.store.finish(key.Hash, now) {
+	if own != nil && own.finish(key.Hash, reply, now) {
 		return
 	}
 	for _, p := range f.pools {
 		if p != own {
-			p.store.finish(key.Hash, now)
+			p.finish(key.Hash, reply, now)
 		}
 	}
+}
+
+// finish ends the session and reports whether it was open here.
+func (p *pool) finish(h policy.Hash, reply *localReply, now int64) bool {
+	a := p.agreement
+	if a == nil {
+		return p.store.finish(h, now)
+	}
+	p.store.current(now)
+	home := p.addressOf(p.store.homeOf(h))
+	open := p.store.finish(h, now)
+	a.give(instruction{kind: instructRelease, session: h, address: home}, reply)
+	return open
 }
 
 // isOpen reports whether the session has a pin in any pool.

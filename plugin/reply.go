@@ -9,6 +9,8 @@ type localReply struct {
 	headers [][2]string
 	// unnamed says that the request has named no session so far.
 	unnamed bool
+	// after is nil unless the answer waits for what etcd says.
+	after *releasing
 }
 
 func refusal(status uint32, why string) localReply {

@@ -12,7 +12,8 @@ import (
 //	byte 0        schema version
 //	then 28 bytes a pin: hash (16), replica id (4), last seen (8, ms)
 //
-// all little-endian, in no order. An absent or empty value is an empty shard.
+// all little-endian, in no order. The replica id's highest bit is set where other gateways
+// may not agree on the pin (agreement.go); no id is that high. An absent or empty value is an empty shard.
 type shard []byte
 
 const (
@@ -24,6 +25,7 @@ const (
 	keyRoot       = "pw1/"
 
 	pinSize = 28
+	doubt   = 1 << 31
 )
 
 // valid reports whether the bytes are a shard of this schema.
@@ -43,8 +45,22 @@ func (s shard) hash(i int) policy.Hash {
 // by byte on wasm.
 func (s shard) pin(i int) policy.Pin {
 	b := (*[12]byte)(s[1+i*pinSize+16:])
-	return policy.Pin{Replica: *(*uint32)(unsafe.Pointer(b)), LastSeen: *(*int64)(unsafe.Pointer(&b[4]))}
+	return policy.Pin{Replica: *(*uint32)(unsafe.Pointer(b)) &^ doubt, LastSeen: *(*int64)(unsafe.Pointer(&b[4]))}
 }
+
+// doubted reports whether other gateways may not agree on the pin at i.
+func (s shard) doubted(i int) bool { return s[1+i*pinSize+19]&(doubt>>24) != 0 }
+
+// setDoubt says whether they may not.
+func (s shard) setDoubt(i int, on bool) {
+	b := &s[1+i*pinSize+19]
+	if *b &^= doubt >> 24; on {
+		*b |= doubt >> 24
+	}
+}
+
+// see records that the session with the pin at i was seen now.
+func (s shard) see(i int, now int64) { binary.LittleEndian.PutUint64(s[1+i*pinSize+20:], uint64(now)) }
 
 // copyTo copies the shard to dst, with room for one pin more.
 func (s shard) copyTo(dst []byte) shard {

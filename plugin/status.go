@@ -33,6 +33,10 @@ func (f *filter) status(pools []*pool, now int64) string {
 // appendStatus appends the pool, and returns what its replicas add up to.
 func (p *pool) appendStatus(body []byte, now int64) (_ []byte, sum load) {
 	running := p.requests(now)
+	a := p.agreement
+	if a != nil {
+		a.read()
+	}
 	head := `{"name":"` + p.Name + `","cluster":` + quoteJSON(p.Cluster) + `,"policy":"` + p.Policy + `","replicas":[`
 	for i := range p.store.view.List {
 		c, l := &p.store.view.List[i], p.loadOf(i, running)
@@ -46,13 +50,37 @@ func (p *pool) appendStatus(body []byte, now int64) (_ []byte, sum load) {
 			`},"weight":`+decimal(uint64(c.Weight))+
 			`,`+l.json()+
 			`,"placements":`+decimal(c.Placements)+
-			drainJSON(c, l)+`}`...)
+			drainJSON(c, l)+a.sessionsJSON(c.ID)+`}`...)
 		head = ","
 	}
 	if head != "," {
 		body = append(body, head...)
 	}
-	return append(body, "]}"...), sum
+	return append(body, "]"+a.json(now)+"}"...), sum
+}
+
+// sessionsJSON says how many sessions of all gateways have the replica for their home. a may be nil.
+func (a *agreement) sessionsJSON(id uint32) string {
+	if a == nil {
+		return ""
+	}
+	return `,"fleet_sessions":` + decimal(uint64(*a.state.sessions(id)))
+}
+
+// json says how the agreement is. a may be nil.
+func (a *agreement) json(now int64) string {
+	if a == nil {
+		return ""
+	}
+	state, breaker, degraded, polled := "ok", "closed", int64(0), int64(-1)
+	if !a.well() {
+		state, breaker, degraded = "degraded", "open", max(now-a.state.down, 0)
+	}
+	if a.state.polled != 0 {
+		polled = max(now-a.state.polled, 0)
+	}
+	return `,"agreement":{"kind":"` + a.Kind + `","state":"` + state + `","degraded_ms":` + decimal(uint64(degraded)) +
+		`,"breaker":"` + breaker + `","polled_ms":` + strconv.FormatInt(polled, 10) + "}"
 }
 
 // requests returns the running requests of all workers by replica: this one's own

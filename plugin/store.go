@@ -29,7 +29,9 @@ type store struct {
 	policy    policy.Policy
 	health    policy.HealthRule
 	timeout   int64 // ms
-	max       uint64
+	// agreed says that pins are agreed on with other gateways: agreement renews them.
+	agreed bool
+	max    uint64
 	// prefixes is what the policy knows of prompts, nil if it asks for none.
 	prefixes *prefixes
 	// held is the share of its prompt that the replica of the session that was placed
@@ -86,7 +88,7 @@ func newStore(data sharedData, pool PoolConfig, session SessionConfig) *store {
 }
 
 // look finds the session's pin and renews it if it holds: the reason is then
-// Pinned. ok is false when shared data could not be used.
+// Pinned. One that is agreed on is not renewed here. ok is false when shared data could not be used.
 func (s *store) look(p *placement, key policy.Key, now int64) (ok bool) {
 	if s.view.shards == 0 && !s.exists(now) {
 		return false
@@ -105,7 +107,7 @@ func (s *store) look(p *placement, key policy.Key, now int64) (ok bool) {
 		if p.reason != policy.Pinned {
 			p.reason = s.judge(p.old, now)
 		}
-		if p.reason != policy.Pinned || !policy.Renew(p.old, now, s.timeout) ||
+		if p.reason != policy.Pinned || !policy.Renew(p.old, now, s.timeout) || s.agreed ||
 			s.renew(p.index, p.shard, p.cas, p.at, now) {
 			return true
 		}
@@ -139,9 +141,8 @@ func (s *store) judge(pin policy.Pin, now int64) policy.Reason {
 // renew records that the session at position at was seen now. It is false if the
 // shard has changed since it was read.
 func (s *store) renew(index uint32, sh shard, cas uint32, at int, now int64) bool {
-	pin := sh.pin(at)
-	pin.LastSeen = now
-	s.buf = sh.copyTo(s.buf).put(at, sh.hash(at), pin)
+	s.buf = sh.copyTo(s.buf)
+	shard(s.buf).see(at, now)
 	return s.write(s.shards.of(index), cas) != casMismatch
 }
 
@@ -158,13 +159,17 @@ type placement struct {
 
 // place chooses a replica for the session, counts it there and pins it.
 func (s *store) place(key policy.Key, prompt *policy.Prompt, now int64, p *placement) (d policy.Decision, ok bool) {
+	return s.placeBy(s.policy, key, prompt, now, p)
+}
+
+func (s *store) placeBy(chooser policy.Policy, key policy.Key, prompt *policy.Prompt, now int64, p *placement) (d policy.Decision, ok bool) {
 	known := s.recall(prompt, now)
-	id, refused, ok := s.reserve(key, p.old, known, now)
+	id, refused, ok := s.reserve(chooser, key, p.old, known, now)
 	if !ok || id == 0 {
 		return policy.Decision{Reason: refused}, ok
 	}
 	for range maxTries {
-		s.buf = p.shard.copyTo(s.buf).put(p.at, key.Hash, policy.Pin{Replica: id, LastSeen: now})
+		s.buf = s.fresh(p.shard, p.at, key.Hash, policy.Pin{Replica: id, LastSeen: now})
 		switch s.write(s.shards.of(p.index), p.cas) {
 		case written:
 			s.giveBack(p.old.Replica, 1)
@@ -189,6 +194,18 @@ func (s *store) place(key policy.Key, prompt *policy.Prompt, now int64, p *place
 	}
 	s.giveBack(id, 1)
 	return policy.Decision{}, s.fault(faultCAS)
+}
+
+// fresh returns the shard with a pin put at that place that this gateway alone has decided.
+func (s *store) fresh(sh shard, at int, h policy.Hash, pin policy.Pin) shard {
+	sh = sh.copyTo(s.buf).put(at, h, pin)
+	if at < 0 {
+		at = sh.len() - 1
+	}
+	if s.agreed {
+		sh.setDoubt(at, true)
+	}
+	return sh
 }
 
 // recall returns what is known of a prompt. It reads the record first, for what is
@@ -230,7 +247,7 @@ func (s *store) overtaken(p *placement, key policy.Key, now int64) (winner polic
 
 // reserve chooses a replica and counts the session there in one step. id is 0
 // when there is none to have; refused says why.
-func (s *store) reserve(key policy.Key, old policy.Pin, known policy.PrefixMatch, now int64) (id uint32, refused policy.Reason, ok bool) {
+func (s *store) reserve(chooser policy.Policy, key policy.Key, old policy.Pin, known policy.PrefixMatch, now int64) (id uint32, refused policy.Reason, ok bool) {
 	for range maxTries {
 		cas, ok := s.refresh()
 		if !ok {
@@ -248,7 +265,7 @@ func (s *store) reserve(key policy.Key, old policy.Pin, known policy.PrefixMatch
 			}
 			continue
 		}
-		i := s.policy.Choose(&s.view.Replicas, policy.Query{Key: key, Now: now, Leaving: old.Replica, Prefix: known})
+		i := chooser.Choose(&s.view.Replicas, policy.Query{Key: key, Now: now, Leaving: old.Replica, Prefix: known})
 		if i < 0 {
 			return 0, policy.NoReplica, true
 		}

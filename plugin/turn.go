@@ -14,11 +14,13 @@ import (
 // turn is one request.
 type turn struct {
 	types.DefaultHttpContext
-	filter   *filter
-	pause    *pause // nil: the request does not wait for its body
-	pool     *pool  // nil until decided
-	key      policy.Key
-	decision policy.Decision
+	filter    *filter
+	pause     *pause     // nil: the request does not wait for its body
+	question  *question  // nil: nor for etcd
+	releasing *releasing // nil: nor for etcd's releases
+	pool      *pool      // nil until decided
+	key       policy.Key
+	decision  policy.Decision
 	// touched is when the session's pin was last kept alive, in ms.
 	touched int64
 	// began is when the turn was sent to its replica, in ms.
@@ -36,7 +38,7 @@ func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 	if path := r.names.Value(r.path); begins(path, f.config.Release.Path) || begins(path, f.config.Admin.Path) {
 		if a, ok := f.answer(r, path); ok {
 			if end || !t.holdReply(r, a) {
-				a.send()
+				t.reply(a, abi.CurrentStream())
 			}
 			return types.ActionPause
 		}
@@ -57,17 +59,28 @@ func (t *turn) OnHttpRequestHeaders(_ int, end bool) types.Action {
 		p.store.hear(connectionID(), now)
 	}
 	if !end && f.reading {
-		d, pinned := policy.Decision{}, false
+		d, pinned, trusted := policy.Decision{}, false, false
 		if keyed && p.readsPrompts() {
-			d, pinned = p.pinned(key, now)
+			if p.agreement != nil {
+				trusted = p.holds(key, now)
+			} else {
+				d, pinned = p.pinned(key, now)
+			}
 		}
 		switch {
 		case pinned:
 			t.route(p, key, keyed, d, now)
 			return types.ActionContinue
+		case trusted: // needs no prompt
 		case t.waits(p, r, sessionKey{key, refused, keyed}, now):
 			return types.ActionPause
 		}
+	}
+	if p.agreement != nil && keyed {
+		if t.agree(p, key, nil, now) {
+			return types.ActionPause
+		}
+		return types.ActionContinue
 	}
 	t.route(p, key, keyed, p.decide(key, keyed, refused, nil, now), now)
 	return types.ActionContinue
@@ -217,6 +230,8 @@ func (t *turn) OnHttpStreamDone() {
 	if t.pause != nil {
 		f.recycle(f.unwait(t))
 	}
+	f.unask(t)
+	t.abandonReply()
 	if t.decision.Replica != 0 {
 		t.pool.inflight.end(t.decision.Replica)
 	}

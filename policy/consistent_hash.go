@@ -15,7 +15,13 @@ import "math"
 //
 // A hash alone places blind, and still moves 1/(n+1) of the sessions when a
 // replica comes: with a bound, pins hold them.
-type ConsistentHash struct{ LoadFactor float64 }
+//
+// Slack is a number of sessions beyond the bound, 0 or more: without any, the first
+// sessions of a pool leave their order for the sake of a balance of one or two.
+type ConsistentHash struct {
+	LoadFactor float64
+	Slack      uint32
+}
 
 // Pins reports whether there is a bound: the bound moves with the load, so what
 // it decided has to be remembered.
@@ -64,7 +70,7 @@ func (p ConsistentHash) hasRoom(load uint64, weight uint32, open, weights uint64
 		return true
 	}
 	share := p.LoadFactor * float64(open+1) * float64(weight) / float64(weights)
-	return float64(load) < math.Ceil(share)
+	return float64(load) < math.Ceil(share)+float64(p.Slack)
 }
 
 // precedes reports whether a comes before b in the session's rendezvous order.

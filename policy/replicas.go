@@ -124,12 +124,19 @@ func (r *Replicas) Open() uint64 {
 // Reserve counts one placement at now on the replica at position i. If that
 // ends its cool-down for a trial, the session is the trial.
 func (r *Replicas) Reserve(i int, now int64) {
-	r.Probe(i, now)
 	r.Placements++
 	c := &r.List[i]
-	c.Open++
 	c.Placements++
 	c.LastChosen = r.Placements
+	r.Adopt(i, now)
+}
+
+// Adopt is Reserve for a session that another gateway has placed on the replica at
+// position i: it is open here, and no placement of this pool.
+func (r *Replicas) Adopt(i int, now int64) {
+	r.Probe(i, now)
+	c := &r.List[i]
+	c.Open++
 	if c.Joining && r.caughtUp(i) {
 		c.Joining = false
 	}

@@ -32,7 +32,8 @@ var rules = []rule{
 	{"build/version", []string{}, nil},
 	// No fmt, encoding/json, reflect, net/netip or gjson: every start of a gateway compiles what is imported here.
 	{"plugin", []string{"encoding/base64", "encoding/binary", "errors", "maps", "math/bits", "math/rand/v2", "slices", "strconv", "strings", "time", "unicode", "unicode/utf16", "unicode/utf8", "unsafe"},
-		[]string{"./policy", "./plugin/abi", "./plugin/json", "./build/version", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+		[]string{"./policy", "./plugin/abi", "./plugin/etcd", "./plugin/json", "./build/version", "github.com/tetratelabs/proxy-wasm-go-sdk/"}},
+	{"plugin/etcd", []string{"encoding/base64", "strconv", "strings"}, []string{"./plugin/json"}},
 	{"plugin/json", []string{"strconv", "strings", "unicode/utf16", "unicode/utf8", "unsafe"}, nil},
 	{"plugin/abi", nil, []string{"github.com/tetratelabs/proxy-wasm-go-sdk/"}},
 	// For plugins that know nothing of Pinwheel.

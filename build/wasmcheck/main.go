@@ -27,14 +27,14 @@ var exports = []string{
 // hostCalls are the host functions that Pinwheel uses.
 var hostCalls = []string{
 	"proxy_continue_stream", "proxy_define_metric", "proxy_get_buffer_bytes", "proxy_get_header_map_pairs", "proxy_get_metric",
-	"proxy_get_property", "proxy_get_shared_data", "proxy_http_call", "proxy_increment_metric", "proxy_log",
+	"proxy_get_property", "proxy_get_shared_data", "proxy_http_call", "proxy_increment_metric", "proxy_log", "proxy_record_metric",
 	"proxy_remove_header_map_value", "proxy_replace_header_map_value", "proxy_send_local_response",
 	"proxy_set_effective_context", "proxy_set_shared_data", "proxy_set_tick_period_milliseconds",
 }
 
 // sizeBudget bounds the binary, in bytes: gateways compile all of it before they
 // are ready, about 0.6 s a megabyte. build/wasmsize tells what has grown.
-const sizeBudget = 3_440_000
+const sizeBudget = 3_690_000
 
 // profiles are the gateways that must load the binary.
 var profiles = []string{"envoy-1.36", "envoy-1.40"}

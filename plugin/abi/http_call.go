@@ -2,7 +2,7 @@ package abi
 
 import "encoding/binary"
 
-// HTTPCaller is a plugin context that sends requests of its own (HTTPGet).
+// HTTPCaller is a plugin context that sends requests of its own (HTTPGet, HTTPPost).
 type HTTPCaller interface {
 	// OnHTTPCallResponse tells of the answer to a call, once for each call that
 	// was made, unless the plugin context or the VM is gone by then. During it

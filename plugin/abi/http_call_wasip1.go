@@ -8,16 +8,31 @@ import (
 )
 
 // HTTPGet asks an upstream cluster of the gateway for a path, in the name of the
-// plugin context whose callback runs, which must be an HTTPCaller to hear the
-// answer. The host answers 504 itself after timeout ms. It takes the place of the
-// SDK's DispatchHttpCall, which needs a host call more and a table of callbacks.
-// Errors: types.ErrorStatusBadArgument if there is no such cluster,
+// plugin context whose callback runs, or whose stream's does, which must be an
+// HTTPCaller to hear the answer. The host answers 504 itself after timeout ms. It takes
+// the place of the SDK's DispatchHttpCall, which needs a host call more and a table of
+// callbacks. Errors: types.ErrorStatusBadArgument if there is no such cluster,
 // types.ErrorInternalFailure.
 func HTTPGet(cluster, path string, timeout uint32) (call uint32, err error) {
-	headers := appendHeaders(nil, [2]string{":method", "GET"}, [2]string{":path", path}, [2]string{":authority", cluster})
+	return send(cluster, "", timeout, [2]string{":method", "GET"}, [2]string{":path", path}, [2]string{":authority", cluster})
+}
+
+// HTTPPost is HTTPGet for a POST of JSON text, with a header authorization unless that is
+// empty.
+func HTTPPost(cluster, path, authorization, body string, timeout uint32) (call uint32, err error) {
+	headers := [][2]string{{":method", "POST"}, {":path", path}, {":authority", cluster}, {"content-type", "application/json"}}
+	if authorization != "" {
+		headers = append(headers, [2]string{"authorization", authorization})
+	}
+	return send(cluster, body, timeout, headers...)
+}
+
+func send(cluster, body string, timeout uint32, headers ...[2]string) (call uint32, err error) {
+	text := appendHeaders(nil, headers...)
 	var id uint32
 	status := hostcall.HTTPCall(unsafe.Pointer(unsafe.StringData(cluster)), uint32(len(cluster)),
-		unsafe.Pointer(unsafe.SliceData(headers)), uint32(len(headers)), nil, 0, nil, 0, timeout, unsafe.Pointer(&id))
+		unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)), unsafe.Pointer(unsafe.StringData(body)), uint32(len(body)),
+		nil, 0, timeout, unsafe.Pointer(&id))
 	if status == 2 {
 		return 0, types.ErrorStatusBadArgument
 	}

@@ -11,6 +11,12 @@ func DefineCounter(string) Metric { return 0 }
 // DefineGauge defines nothing.
 func DefineGauge(string) Metric { return 0 }
 
+// DefineHistogram defines nothing.
+func DefineHistogram(string) Metric { return 0 }
+
+// Record does nothing.
+func (Metric) Record(uint64) {}
+
 // Add does nothing.
 func (Metric) Add(int64) {}
 

@@ -7,7 +7,7 @@ import (
 	"github.com/pinwheel-proxy/pinwheel/plugin/abi/internal/hostcall"
 )
 
-// Metric is a counter or a gauge of the gateway, one for all workers. Its functions are the SDK's of those names, and panic
+// Metric is a counter, a gauge or a histogram of the gateway, one for all workers. Its functions are the SDK's of those names, and panic
 // where those do, but say why without fmt, which nothing else in the module needs.
 type Metric uint32
 
@@ -16,6 +16,9 @@ func DefineCounter(name string) Metric { return define(0, name) }
 
 // DefineGauge returns the gauge of that name, which begins at 0.
 func DefineGauge(name string) Metric { return define(1, name) }
+
+// DefineHistogram returns the histogram of that name.
+func DefineHistogram(name string) Metric { return define(2, name) }
 
 func define(kind uint32, name string) Metric {
 	var id uint32
@@ -29,6 +32,11 @@ func (m Metric) Add(n int64) {
 	if status := hostcall.IncrementMetric(uint32(m), n); status != 0 {
 		answered("add "+strconv.FormatInt(n, 10)+" to a metric", status)
 	}
+}
+
+// Record adds a value to a histogram.
+func (m Metric) Record(n uint64) {
+	answered("record in a histogram", hostcall.RecordMetric(uint32(m), n))
 }
 
 // Value returns the current value.
