@@ -37,6 +37,17 @@ func (h *Host) Advance(d time.Duration) {
 	clock.Advance(end - clock.Monotonic())
 }
 
+// NextEvent is how long after now the next thing falls due that Advance would run, as things stand, and whether there is any.
+// Who drives several hosts by one clock advances each when its next event falls due, so that what they share hears of all in
+// the order of time.
+func (h *Host) NextEvent() (after time.Duration, ok bool) {
+	w, e := h.firstEvent()
+	if w == nil {
+		return 0, false
+	}
+	return max(e.at-h.clock.Monotonic(), 0), true
+}
+
 // RunDue runs what is due on this worker now, on its own: answers to call-outs, and a tick. It returns whether there
 // was anything; of more than MaxEvents that it causes it leaves the others (see Overruns). A gateway's threads do the
 // same each for itself; Host.Advance runs all of them, in a fixed order. In a Scenario it is the way to have a tick

@@ -91,3 +91,23 @@ func TestRunTicks(t *testing.T) {
 		t.Errorf("%d ticks", ticks)
 	}
 }
+
+// The next event is what Advance would run next: a tick, or an answer that comes before it.
+func TestNextEvent(t *testing.T) {
+	p := newProbe(t, "configure tickevery 100\ntick"+aCall, func(c *Config) {
+		c.HTTPCall = func(call *HTTPCall) bool {
+			call.Respond(HTTPResponse{Headers: Headers{{":status", "200"}}, After: 30 * time.Millisecond})
+			return true
+		}
+	})
+	for i, want := range []time.Duration{100, 30, 70, 30} {
+		if after, ok := p.NextEvent(); !ok || after != want*time.Millisecond {
+			t.Errorf("event %d: after %v, %t, want %v", i, after, ok, want*time.Millisecond)
+		}
+		p.Advance(want * time.Millisecond)
+	}
+	still := newProbe(t, "")
+	if after, ok := still.NextEvent(); ok {
+		t.Errorf("nothing ticks, and there is an event after %v", after)
+	}
+}

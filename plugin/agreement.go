@@ -87,7 +87,6 @@ func newAgreement(data sharedData, s *store, pc PoolConfig, c *Config, calls *ca
 	a.setWall()
 	s.agreed = true
 	s.sum += policy.RankAddress("agreement at " + a.Cluster + a.keys.Root)
-	a.read()
 	return a
 }
 

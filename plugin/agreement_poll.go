@@ -22,13 +22,26 @@ func (a *agreement) tick(now int64) {
 		}
 		return polls
 	})
-	switch {
-	case !polls:
-	case a.Username != "" && a.token() == "":
-		a.authenticate()
-	default:
-		a.poll(now)
+	if polls {
+		a.ask(now)
 	}
+}
+
+// begin polls where that was never done: each VM of a new gateway does so when it starts, for that of a configuration that is
+// only tried never hears an answer.
+func (a *agreement) begin(now int64) {
+	if _, ok := a.read(); ok && a.state.polled == 0 {
+		a.ask(now)
+	}
+}
+
+// ask polls, or sees to it that it may.
+func (a *agreement) ask(now int64) {
+	if a.Username != "" && a.token() == "" {
+		a.authenticate()
+		return
+	}
+	a.poll(now)
 }
 
 func (c AgreementConfig) tickPeriod() int64 { return c.Poll.Milliseconds() / 2 }

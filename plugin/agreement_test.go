@@ -527,3 +527,78 @@ func TestFullTableKeepsAgreeing(t *testing.T) {
 		}
 	}
 }
+
+// Whoever writes etcd's keys may move sessions, but only to members of the pool.
+func TestEtcdNamesAStranger(t *testing.T) {
+	a := startAgreeing(t, 2, fourReplicas+agreementOn)
+	a.poll()
+	first := a.gateways[0].turn("s")
+	key := a.etcd.Keys("/pinwheel/default/s/")[0]
+	for _, stranger := range []string{"192.0.2.1:80", "10.0.0.1:8000,192.0.2.1:80", "\r\nx: y", "\xff", strings.Repeat("9", 10_000)} {
+		body := `{"key":"` + base64.StdEncoding.EncodeToString([]byte(key)) + `","value":"` + base64.StdEncoding.EncodeToString([]byte(stranger)) + `"}`
+		if status, _ := a.etcd.Handle("POST", "/v3/kv/put", nil, []byte(body)); status != 200 {
+			t.Fatal(status)
+		}
+		got := a.gateways[1].turn("s")
+		if !strings.Contains(fourReplicas, `"`+got.replica+`"`) || got.replica != a.home() {
+			t.Errorf("%q: sent to %q, home %q", stranger, got.replica, a.home())
+		}
+		a.gateways[1].release("s")
+		a.poll()
+		first = a.gateways[0].turn("s")
+	}
+	if first.replica != a.home() {
+		t.Errorf("%s, home %s", first.replica, a.home())
+	}
+}
+
+// Answers that no etcd gives: each request goes on, and nothing panics.
+func TestAnswersThatAreNone(t *testing.T) {
+	huge := `{"header":{"cluster_id":"1","revision":"99999999999999999999999"},"succeeded":true}`
+	for _, body := range []string{
+		"", "null", "[]", "{}", "true", `"s"`, "{", strings.Repeat("[", 100_000), huge, `{"succeeded":true}`, `{"succeeded":1,"responses":{}}`,
+		`{"header":[],"responses":[1,{"response_range":{"kvs":[{"value":"!"}]}}]}`, `{"responses":[{"response_range":{"kvs":[{"value":7,"lease":{}}]}}]}`,
+		`{"code":"x","message":3}`, `{"token":5}`, `{"header":{"revision":"-5","cluster_id":"-1"},"responses":[{},{},{},{},{},{}]}`,
+		`{"header":{"revision":"7","cluster_id":"1"},"responses":[{"response_range":{"kvs":[{"key":"L3BpbndoZWVsL2RlZmF1bHQvZi96eg==","value":""},{"key":""}]}},{},{"response_range":{"count":"-1"}},{"response_range":{"count":"x"}},{},{}]}`,
+	} {
+		for _, status := range []string{"200", "302", "400"} {
+			adjust := func(c *hostsim.Config) {
+				c.LogLevel = hostsim.LogInfo
+				c.HTTPCall = func(call *hostsim.HTTPCall) bool {
+					call.Respond(hostsim.HTTPResponse{Headers: hostsim.Headers{{":status", status}}, Body: []byte(body)})
+					return true
+				}
+			}
+			g := startWith(t, hosttest.Options{Adjust: adjust}, fourReplicas+agreementOn)
+			for n := range 5 {
+				if replica, _ := g.slowTurn(fmt.Sprint(n)); !strings.Contains(fourReplicas, `"`+replica+`"`) {
+					t.Errorf("%s %.60s: sent to %q", status, body, replica)
+				}
+				if got := g.release(fmt.Sprint(n)); got.Status != 200 {
+					t.Errorf("%s %.60s: release %d", status, body, got.Status)
+				}
+				g.Advance(time.Second)
+			}
+			if n := g.Metric("pinwheel_errors_total.kind.panic"); n != 0 {
+				t.Errorf("%s %.60s: %d panics", status, body, n)
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A gateway without the cluster that leads to etcd.
+func TestNoClusterToEtcd(t *testing.T) {
+	g := startGateway(t, 2, fourReplicas+agreementOn)
+	for n := range 8 {
+		if got := g.turn(fmt.Sprint(n)); got.replica == "" || got.reason != "placed" {
+			t.Errorf("%q by %q", got.replica, got.reason)
+		}
+		g.Advance(time.Second)
+	}
+	if !g.Logged("the gateway cannot ask") {
+		t.Error("no warning")
+	}
+}

@@ -21,6 +21,8 @@ type proof struct {
 	reasons map[int]string
 	// clock moves without running what falls due.
 	clock *hostsim.VirtualClock
+	// before, if not nil, runs ahead of each schedule.
+	before func()
 }
 
 func newProof(t *testing.T, workers int, config string) *proof {
@@ -69,7 +71,12 @@ func (p *proof) holds(sc hostsim.Scenario, check func(played hostsim.Played, pin
 	began := time.Now()
 	done, err := p.Explore(hostsim.Exploration{
 		Scenario: sc,
-		Before:   func() { p.homes, p.reasons = map[int]string{}, map[int]string{} },
+		Before: func() {
+			p.homes, p.reasons = map[int]string{}, map[int]string{}
+			if p.before != nil {
+				p.before()
+			}
+		},
 		Check: func(played hostsim.Played) error {
 			pins, err := p.pins()
 			if err == nil {

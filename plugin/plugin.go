@@ -105,6 +105,9 @@ func (f *filter) start(config *Config) {
 		p.rotations = f.vm.rotationsOf(pc.Name)
 		p.store.adopt(milliseconds(), 0)
 		p.observe(milliseconds())
+		if p.agreement != nil {
+			p.agreement.begin(milliseconds())
+		}
 		f.pools = append(f.pools, p)
 	}
 	if len(f.pools) == 1 {

@@ -4,9 +4,9 @@ import "github.com/pinwheel-proxy/pinwheel/policy"
 
 // What an agreement does to pins: see there.
 
-// edit changes the pin of the session, if it has one, by f, which tells whether there is anything to write. f is given the
-// shard, to change, and asked anew when another worker was faster. It reports whether a change was written.
-func (s *store) edit(h policy.Hash, f func(sh shard, at int) bool) bool {
+// edit changes the shard of the session, if it has a pin, by f, which gets a copy to change and the pin's position, and tells
+// whether to write what it returns. It is asked anew when another worker was faster. edit reports whether it was written.
+func (s *store) edit(h policy.Hash, f func(sh shard, at int) (shard, bool)) bool {
 	if s.view.shards == 0 {
 		return false
 	}
@@ -20,9 +20,7 @@ func (s *store) edit(h policy.Hash, f func(sh shard, at int) bool) bool {
 		if at < 0 {
 			return false
 		}
-		sh = sh.copyTo(s.buf)
-		s.buf = sh
-		if !f(sh, at) {
+		if s.buf, ok = f(sh.copyTo(s.buf), at); !ok {
 			return false
 		}
 		if done := s.write(s.shards.of(index), cas); done != casMismatch {
@@ -32,32 +30,50 @@ func (s *store) edit(h policy.Hash, f func(sh shard, at int) bool) bool {
 	return s.fault(faultCAS)
 }
 
-// setDoubt says whether the pin of the session is in doubt, if it is on that replica, and reports whether that is so now.
-func (s *store) setDoubt(h policy.Hash, id uint32, on bool) (is bool) {
-	s.edit(h, func(sh shard, at int) bool {
-		if is = sh.pin(at).Replica == id; !is || sh.doubted(at) == on {
-			return false
-		}
+// setDoubt says whether the pin of the session is in doubt, if it is on that replica, and reports whether it is there.
+func (s *store) setDoubt(h policy.Hash, id uint32, on bool) (there bool) {
+	s.edit(h, func(sh shard, at int) (shard, bool) {
+		there = sh.pin(at).Replica == id
+		change := there && sh.doubted(at) != on
 		sh.setDoubt(at, on)
-		return true
+		return sh, change
 	})
-	return is
+	return there
 }
 
 // keep renews the pin of the session if that is due and it is on that replica, and reports whether it did. The pin is then
 // in doubt if it was, or if it goes on in another bucket of time, whose lease is then due.
 func (s *store) keep(h policy.Hash, id uint32, now int64, a *agreement) (renewed, due bool) {
-	renewed = s.edit(h, func(sh shard, at int) bool {
-		pin := sh.pin(at)
-		if pin.Replica != id || !policy.Renew(pin, now, s.timeout) {
-			return false
-		}
-		due = a.trusts(sh, at) && a.bucketOf(now) != a.bucketOf(pin.LastSeen)
-		sh.setDoubt(at, due || !a.trusts(sh, at))
+	renewed = s.edit(h, func(sh shard, at int) (shard, bool) {
+		pin, trusted := sh.pin(at), a.trusts(sh, at)
+		due = trusted && a.bucketOf(now) != a.bucketOf(pin.LastSeen)
+		sh.setDoubt(at, due || !trusted)
 		sh.see(at, now)
-		return true
+		return sh, pin.Replica == id && policy.Renew(pin, now, s.timeout)
 	})
 	return renewed, due
+}
+
+// unpin ends the session here unless its home has that address, as the change log says.
+func (s *store) unpin(h policy.Hash, address string) {
+	var id uint32
+	gone := s.edit(h, func(sh shard, at int) (shard, bool) {
+		id = sh.pin(at).Replica
+		i := s.view.Index(id)
+		return sh.remove(at), address == "" || i < 0 || s.view.List[i].Address != address
+	})
+	if gone {
+		s.giveBack(id, 1)
+	}
+}
+
+// homeOf returns the id of the replica that the session is pinned to, 0 for none.
+func (s *store) homeOf(h policy.Hash) (id uint32) {
+	s.edit(h, func(sh shard, at int) (shard, bool) {
+		id = sh.pin(at).Replica
+		return sh, false
+	})
+	return id
 }
 
 // settle pins the session to the replica that it was given, seen then and in doubt or not; placed says that it was placed by
@@ -80,9 +96,10 @@ func (s *store) settle(h policy.Hash, id uint32, placed, doubted bool, floor, se
 		sh = sh.copyTo(s.buf)
 		moves := false
 		switch {
+		case old.Replica == id && trusted && doubted: // as it is: its lease may be of another bucket
 		case old.Replica == id:
 			sh.see(at, max(seen, old.LastSeen))
-			sh.setDoubt(at, doubted && !trusted)
+			sh.setDoubt(at, doubted)
 		case trusted && policy.Judge(old, &s.view.Replicas, now, s.timeout) == policy.Pinned:
 			sh.setDoubt(at, true)
 		case !counted && at < 0 && s.isFull():
@@ -146,50 +163,4 @@ func (s *store) open(id uint32, placed bool, now int64) bool {
 		}
 		return found
 	}) && found
-}
-
-// unpin ends the session here unless its home has that address, as the change log says.
-func (s *store) unpin(h policy.Hash, address string) {
-	if s.view.shards == 0 {
-		return
-	}
-	index := s.shardOf(h)
-	for range maxTries {
-		sh, cas, ok := s.readShard(index)
-		if !ok {
-			return
-		}
-		at := sh.find(h)
-		if at < 0 {
-			return
-		}
-		id := sh.pin(at).Replica
-		if i := s.view.Index(id); address != "" && i >= 0 && s.view.List[i].Address == address {
-			return
-		}
-		s.buf = sh.copyTo(s.buf).remove(at)
-		switch s.write(s.shards.of(index), cas) {
-		case written:
-			s.giveBack(id, 1)
-			return
-		case failed:
-			return
-		}
-	}
-	s.fault(faultCAS)
-}
-
-// homeOf returns the id of the replica that the session is pinned to, 0 for none.
-func (s *store) homeOf(h policy.Hash) uint32 {
-	if s.view.shards == 0 {
-		return 0
-	}
-	sh, _, ok := s.readShard(s.shardOf(h))
-	if !ok {
-		return 0
-	}
-	if at := sh.find(h); at >= 0 {
-		return sh.pin(at).Replica
-	}
-	return 0
 }

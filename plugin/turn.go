@@ -230,8 +230,10 @@ func (t *turn) OnHttpStreamDone() {
 	if t.pause != nil {
 		f.recycle(f.unwait(t))
 	}
-	f.unask(t)
-	t.abandonReply()
+	if t.question != nil || t.releasing != nil {
+		f.unask(t)
+		t.abandonReply()
+	}
 	if t.decision.Replica != 0 {
 		t.pool.inflight.end(t.decision.Replica)
 	}

@@ -17,6 +17,7 @@ var held = map[string]map[string]string{
 	"docs/hostsim-races.md":           {"go": "TestReadmesShowTests"},
 	"docs/hostsim-suites.md":          {"sh": "TestPagesNameFlagsThatAreThere", "yaml": "TestPageHasSuites", "text": "TestPageHasSuites"},
 	"docs/install.md":                 {"sh": "TestRelease", "cosign": "TestSigning", "oras": "TestSigning"},
+	"docs/many-gateways.md":           {"json": "TestPagesShowWhatIsParsed"},
 	"docs/move-off-tinygo.md":         {"sh": "TestMoveOffTinyGo", "go": "TestMoveOffTinyGo"},
 	"docs/operations.md":              {"sh": "TestOperationsPage"},
 	"docs/recordings.md":              {"sh": "TestRecordingsPage", "text": "TestRecordingsPage", "diff": "TestCheckShowsTheDifference"},

@@ -13,6 +13,7 @@ const (
 	scheduled             // event index
 	returns               // replica index, after a failure
 	resumes               // all engines, after a weight update
+	wakes                 // router of gateway index
 )
 
 // entry is something that will happen. round tells an entry of a replica from those before it crashed.

@@ -27,6 +27,10 @@ const (
 	// EventUpdate copies new weights into all engines: they finish the step they are in, do nothing for For, and forget
 	// their caches.
 	EventUpdate EventKind = "update"
+	// EventEtcdDown closes the port of the etcd that gateways agree through, EventEtcdHangs has it take requests and neither
+	// do nor answer anything, for For, or for ever. See Etcd.
+	EventEtcdDown  EventKind = "etcd_down"
+	EventEtcdHangs EventKind = "etcd_hangs"
 )
 
 // Event is something that happens to the fleet at a time.
@@ -38,7 +42,7 @@ type Event struct {
 	// At is when it happens first, after the start. Every is the time from one to the next; zero is once. Only EventUpdate
 	// may repeat.
 	At, Every time.Duration
-	// For is how long a failed replica is away, zero for ever; or how long an update takes.
+	// For is how long a failed replica or etcd is away, zero for ever; or how long an update takes.
 	For time.Duration
 }
 
@@ -51,7 +55,12 @@ func (k EventKind) numbered() bool {
 	return false
 }
 
-func (k EventKind) known() bool { return k.numbered() || k == EventJoin || k == EventUpdate }
+// OfEtcd tells whether the kind concerns etcd, and not the fleet.
+func (k EventKind) OfEtcd() bool { return k == EventEtcdDown || k == EventEtcdHangs }
+
+func (k EventKind) known() bool {
+	return k.numbered() || k == EventJoin || k == EventUpdate || k.OfEtcd()
+}
 
 // Validate tells what is wrong with the event, in a fleet of replicas.
 func (e *Event) Validate(replicas int) error {
@@ -59,7 +68,7 @@ func (e *Event) Validate(replicas int) error {
 		return fmt.Errorf("%w: %s: %s", ErrEvent, e.Kind, fmt.Sprintf(format, args...))
 	}
 	if !e.Kind.known() {
-		return fmt.Errorf("%w: %q: fail, join, drain, undrain, remove or update", ErrEvent, string(e.Kind))
+		return fmt.Errorf("%w: %q: fail, join, drain, undrain, remove, update, etcd_down or etcd_hangs", ErrEvent, string(e.Kind))
 	}
 	switch {
 	case e.Kind.numbered() && (e.Replica < 0 || e.Replica >= replicas):
@@ -74,8 +83,8 @@ func (e *Event) Validate(replicas int) error {
 		return bad("only update may come every so often")
 	case e.Every > 0 && e.Every < time.Millisecond:
 		return bad("every %v: 1ms or more", e.Every)
-	case e.For > 0 && e.Kind != EventUpdate && e.Kind != EventFail:
-		return bad("it lasts no time: only fail and update do")
+	case e.For > 0 && e.Kind != EventUpdate && e.Kind != EventFail && !e.Kind.OfEtcd():
+		return bad("it lasts no time: only fail, update, etcd_down and etcd_hangs do")
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ func TestParseEvent(t *testing.T) {
 		{"remove 1 at 1.5s", Event{Kind: EventRemove, Replica: 1, At: 1500 * time.Millisecond}},
 		{"update at 1m pause 20s", Event{Kind: EventUpdate, At: time.Minute, For: 20 * time.Second}},
 		{"update every 30m pause 20s", Event{Kind: EventUpdate, At: 30 * time.Minute, Every: 30 * time.Minute, For: 20 * time.Second}},
+		{"etcd_down at 1m for 10s", Event{Kind: EventEtcdDown, At: time.Minute, For: 10 * time.Second}},
+		{"etcd_hangs at 1m", Event{Kind: EventEtcdHangs, At: time.Minute}},
 		{"update every 30m at 1m pause 0s", Event{Kind: EventUpdate, At: time.Minute, Every: 30 * time.Minute}},
 	}
 	for _, c := range cases {
@@ -47,6 +49,9 @@ func TestParseEventRefuses(t *testing.T) {
 		{"fail 3 at 1m at 2m", "said twice"},
 		{"join 3 at 1m", `"3" is not expected`},
 		{"join at 1m for 2m", `"for" is not expected`},
+		{"etcd_down 1 at 1m", `"1" is not expected`},
+		{"etcd_hangs for 1m", "the time is missing"},
+		{"etcd_down every 1m for 1s", `"every" is not expected`},
 		{"update at 1m", "how long it takes is missing"},
 		{"update every 0s pause 1s", "no end"},
 		{"update every 1us pause 1s", "1ms or more"},

@@ -8,7 +8,8 @@ import (
 )
 
 // eventForms are what ParseEvent reads.
-const eventForms = `"fail N at T [for T]", "join at T", "drain N at T", "undrain N at T", "remove N at T", "update at T pause T" or "update every T pause T"`
+const eventForms = `"fail N at T [for T]", "join at T", "drain N at T", "undrain N at T", "remove N at T", "update at T pause T", ` +
+	`"update every T pause T", "etcd_down at T [for T]" or "etcd_hangs at T [for T]"`
 
 // ParseEvent reads an event from words: a kind, the replica's number from 0 where the kind concerns one, and times such as
 // 90s or 1h30m after "at", "every" (first after as long), "for" and "pause". Errors: ErrEvent.
@@ -80,9 +81,9 @@ func (k EventKind) knows(word string) bool {
 		case EventJoin, EventUpdate:
 			return true
 		}
-		return k.numbered()
+		return k.numbered() || k.OfEtcd()
 	case "for":
-		return k == EventFail
+		return k == EventFail || k.OfEtcd()
 	case "every", "pause":
 		return k == EventUpdate
 	}

@@ -31,6 +31,61 @@ type gateway struct {
 	// decisions took spent of the machine's time.
 	decisions int
 	spent     time.Duration
+
+	// waiter is the router where it is one, waiting has the turns that it has left open, by ticket, and armed is when it will be
+	// woken.
+	waiter  Waiter
+	waiting map[any]*openSession
+	armed   time.Duration
+}
+
+// call is timed, of gateway i. What the router will do by itself may be another thing afterwards.
+func (r *run) call(i int, call func() error) error {
+	err := r.gateways[i].timed(r.now, call)
+	r.arm(i)
+	return err
+}
+
+// arm has gateway i's router woken when something falls due in it.
+func (r *run) arm(i int) {
+	g := r.gateways[i]
+	if g.waiter == nil {
+		return
+	}
+	if at, ok := g.waiter.Due(); ok && at < g.armed {
+		g.armed = max(at, r.now)
+		r.agenda.add(g.armed, wakes, i, 0)
+	}
+}
+
+// wake lets happen what falls due in gateway i's router, and sends the turns on whose decisions that makes.
+func (r *run) wake(i int, at time.Duration) error {
+	g := r.gateways[i]
+	if at != g.armed {
+		return nil // it was woken earlier, and looked again
+	}
+	g.armed = forever
+	g.waiter.Advance(r.now)
+	made, err := g.waiter.Made(r.now)
+	if err != nil {
+		return fmt.Errorf("replay: router of gateway %d: %w", i, err)
+	}
+	r.arm(i)
+	for _, d := range made {
+		s := g.waiting[d.Ticket]
+		delete(g.waiting, d.Ticket)
+		if err := r.take(s, d); err != nil {
+			return err
+		}
+		over, err := r.sendTo(s, d.Replica)
+		if !over && err == nil {
+			err = r.decide(s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // timed adds the machine's time of a call of the router to spent. The router's own timers run before: they are no decisions.
@@ -68,52 +123,71 @@ func (g *gateway) balance(how Balancer, servers []*server) int {
 	return -1
 }
 
-// decide sends s's turn on its way to a replica that answers, or puts it off.
+// decide sends s's turn on its way to a replica that answers, or puts it off, unless the router takes its time.
 func (r *run) decide(s *openSession) error {
-	g := r.gateways[s.gateway]
 	for {
 		pick := -1
 		if s.tries < routerTries {
-			if err := r.ask(g, s); err != nil {
+			if open, err := r.ask(s); open || err != nil {
 				return err
 			}
 			pick = s.decision.Replica
 		} else {
 			r.result.Reasons[ReasonGateway]++
 		}
-		if pick < 0 {
-			if pick = g.balance(r.Balancer, r.servers); pick < 0 {
-				return r.putOff(s)
-			}
-		}
-		if r.servers[pick].takes() {
-			s.replica = pick
-			g.requests[pick]++
-			r.agenda.add(r.now+r.Overhead, turnComes, s.slot, 0)
-			return nil
-		}
-		if err := r.tell(s, statusUnavailable); err != nil {
+		if over, err := r.sendTo(s, pick); over || err != nil {
 			return err
 		}
-		r.result.Retries++
 	}
 }
 
-// ask asks the router about s's turn.
-func (r *run) ask(g *gateway, s *openSession) error {
+// sendTo sends s's turn to a replica, -1 for one of the gateway's choice, or puts it off. It reports false where that one does
+// not answer.
+func (r *run) sendTo(s *openSession, pick int) (over bool, err error) {
+	g := r.gateways[s.gateway]
+	if pick < 0 {
+		if pick = g.balance(r.Balancer, r.servers); pick < 0 {
+			return true, r.putOff(s)
+		}
+	}
+	if r.servers[pick].takes() {
+		s.replica = pick
+		g.requests[pick]++
+		r.agenda.add(r.now+r.Overhead, turnComes, s.slot, 0)
+		return true, nil
+	}
+	r.result.Retries++
+	return false, r.tell(s, statusUnavailable)
+}
+
+// ask asks the router about s's turn, and reports whether it has left it open.
+func (r *run) ask(s *openSession) (open bool, err error) {
+	g := r.gateways[s.gateway]
 	s.tries++
 	t := &s.trace.Turns[s.turn]
 	r.shown = trace.AppendBlocks(r.shown[:0], t.Blocks)
 	r.turn = Turn{Session: s.trace.ID, Client: s.client, First: s.turn == 0, Prompt: t.Input, BlockTokens: s.trace.BlockTokens,
 		Blocks: r.shown}
 	var d Decision
-	err := g.timed(r.now, func() (err error) {
+	err = r.call(s.gateway, func() (err error) {
 		d, err = g.router.Turn(r.now, &r.turn)
 		return err
 	})
 	g.decisions++
 	if err != nil {
-		return fmt.Errorf("replay: router of gateway %d: session %q, turn %d: %w", s.gateway, s.trace.ID, s.turn, err)
+		return false, fmt.Errorf("replay: router of gateway %d: session %q, turn %d: %w", s.gateway, s.trace.ID, s.turn, err)
+	}
+	if d.Open && g.waiter != nil {
+		g.waiting[d.Ticket] = s
+		return true, nil
+	}
+	return false, r.take(s, d)
+}
+
+// take keeps what the router has decided about s's turn.
+func (r *run) take(s *openSession, d Decision) error {
+	if d.Open {
+		return fmt.Errorf("replay: router of gateway %d leaves a turn open and is no Waiter", s.gateway)
 	}
 	if d.Replica < -1 || d.Replica >= len(r.servers) {
 		return fmt.Errorf("replay: router of gateway %d names replica %d: -1 to %d", s.gateway, d.Replica, len(r.servers)-1)
@@ -129,7 +203,7 @@ func (r *run) tell(s *openSession, status int) error {
 		return nil
 	}
 	g := r.gateways[s.gateway]
-	err := g.timed(r.now, func() error { return g.router.Done(r.now, s.decision, status) })
+	err := r.call(s.gateway, func() error { return g.router.Done(r.now, s.decision, status) })
 	s.decided, s.decision = false, Decision{}
 	if err != nil {
 		return fmt.Errorf("replay: router of gateway %d: end of turn %d of session %q: %w", s.gateway, s.turn, s.trace.ID, err)
@@ -174,6 +248,7 @@ func (r *run) members() error {
 		if err := g.router.Members(r.now, r.fleet()); err != nil {
 			return fmt.Errorf("replay: router of gateway %d: members: %w", i, err)
 		}
+		r.arm(i)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ type measures struct {
 	ends                          []time.Duration
 	lasted                        time.Duration
 	prompt, cached, queried, hits int64
+	homes, homed                  int // of sessions that have ended, and how many of these have any
 
 	samples
 	// last are the spans of the sessions that ended last, a ring.
@@ -43,6 +44,9 @@ func (m *measures) turn(sent time.Duration, q *replica.Request) {
 func (m *measures) session(lasted, now time.Duration, s *openSession) {
 	m.lasted += lasted
 	m.ends = append(m.ends, now)
+	if len(s.homes) > 0 {
+		m.homes, m.homed = m.homes+len(s.homes), m.homed+1
+	}
 	span := SessionSpan{Session: s.trace.ID, Turns: s.spans}
 	if len(m.last) < slowest {
 		m.last = append(m.last, span)
@@ -63,6 +67,7 @@ func (r *run) finish() {
 		res.T95 = m.ends[(n*95+99)/100-1].Seconds()
 		res.SessionMean = m.lasted.Seconds() / float64(n)
 	}
+	res.HomesPerSession = ratio(float64(m.homes), float64(m.homed))
 	res.HitRate = ratio(float64(m.cached), float64(m.prompt))
 	res.ReportedHitRate = ratio(float64(m.hits), float64(m.queried))
 	res.QueriesPerPrompt = ratio(float64(m.queried), float64(m.prompt))

@@ -43,6 +43,7 @@ type openSession struct {
 	// last is the replica that served the turn before, or -1; seen has a bit for each replica that served any.
 	last  int
 	seen  []uint64
+	homes []home
 	spans []TurnSpan
 }
 
@@ -54,6 +55,7 @@ func (s *openSession) reuse(t *trace.Session, f *openFamily, seed uint64) {
 	s.pcg.Seed(seed, h.Sum64())
 	s.wayPCG.Seed(seed, ^h.Sum64())
 	clear(s.seen)
+	s.homes = s.homes[:0]
 	if s.spans = s.spans[:0]; s.spans == nil {
 		s.spans = []TurnSpan{} // a list in JSON, even where no turn is served
 	}
@@ -72,6 +74,36 @@ func (s *openSession) visit(i int) bool {
 	first := s.seen[i/64]&(1<<(i%64)) == 0
 	s.seen[i/64] |= 1 << (i % 64)
 	return first
+}
+
+// home is a replica that serves a session's turns, with the number of its crashes then.
+type home struct {
+	replica int
+	round   uint16
+}
+
+// dwell notes where s's turn was served. A replica takes the place of one that the session has lost: that has gone, is down or
+// was. Any other is a home more.
+func (r *run) dwell(s *openSession) {
+	if r.Gateways == 1 {
+		return
+	}
+	now := home{s.replica, r.servers[s.replica].round}
+	lost := -1
+	for i, h := range s.homes {
+		if h.replica == now.replica {
+			s.homes[i] = now
+			return
+		}
+		if by := r.servers[h.replica]; lost < 0 && (!by.takes() || by.round != h.round) {
+			lost = i
+		}
+	}
+	if lost >= 0 {
+		s.homes[lost] = now
+		return
+	}
+	s.homes = append(s.homes, now)
 }
 
 // keys appends the engine's keys of the session's turn: the prompt's, and those of what will be generated where the trace

@@ -7,7 +7,9 @@ type Result struct {
 	// Setup says what was replayed, for a reader of the report: in the order in which it is shown.
 	Setup []Fact `json:"setup"`
 	// Ideal is the hit rate of one cache without bound for everybody, in blocks of the engine's size.
-	Ideal    float64        `json:"ideal_hit_rate"`
+	Ideal float64 `json:"ideal_hit_rate"`
+	// Gateways is their number, where there are several.
+	Gateways int            `json:"gateways,omitempty"`
 	Policies []PolicyResult `json:"policies"`
 }
 
@@ -57,8 +59,12 @@ type SeedResult struct {
 	Turns       int     `json:"turns"`
 	Preemptions int64   `json:"preemptions"`
 	Moves       int     `json:"moves"` // turns that another replica served than the session's turn before
-	Retries     int     `json:"retries"`
-	Errors      int     `json:"errors"` // turns that nobody served
+	// HomesPerSession is, with several gateways, how many replicas served a session's turns, in the mean of the sessions; one that
+	// took the place of a replica that had crashed or gone does not count. 1 is agreement.
+	HomesPerSession float64 `json:"homes_per_session,omitempty"`
+
+	Retries int `json:"retries"`
+	Errors  int `json:"errors"` // turns that nobody served
 	// Reasons counts decisions by reason.
 	Reasons map[string]int `json:"reasons"`
 	// KVUseMean and KVUseMax are the share of the pools held by requests, over the time that replicas were busy.

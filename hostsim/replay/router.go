@@ -8,7 +8,7 @@ import "time"
 // gateway at all. One Router is one gateway. Calls come one at a time and in the order of time.
 type Router interface {
 	// Turn decides a turn at now. The returned ticket goes to Done when the turn has ended. replica is an index into the
-	// fleet (of Members); -1 means that no replica is named.
+	// fleet (of Members); -1 means that no replica is named. Only a Waiter may leave it open.
 	Turn(now time.Duration, t *Turn) (d Decision, err error)
 	// Done says that the turn has ended, with an HTTP status; 0 for a connection that broke.
 	Done(now time.Duration, d Decision, status int) error
@@ -20,8 +20,23 @@ type Router interface {
 	Close() error
 }
 
+// Waiter is a Router that asks others about turns, whose answers take time on the replay's clock: a turn waits meanwhile. It
+// is advanced to each of its own events when that falls due, and not when it is next asked something, so that what several
+// gateways share hears of all of them in the order of time.
+type Waiter interface {
+	Router
+	// Advance moves the router's clock to now, with what falls due on the way.
+	Advance(now time.Duration)
+	// Due is when something will happen in the router by itself, and whether anything will.
+	Due() (at time.Duration, ok bool)
+	// Made returns the decisions that Turn left open and that have been made since, each with the ticket of its Turn.
+	Made(now time.Duration) ([]Decision, error)
+}
+
 // Decision is where a turn goes.
 type Decision struct {
+	// Open says that there is no decision yet: it comes by Waiter.Made. Of the others only Ticket counts.
+	Open bool
 	// Replica is an index into the fleet, or -1.
 	Replica int
 	// Reason is one of the plugin's reasons, or the router's own word.

@@ -70,7 +70,12 @@ func (r *run) setUp(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("replay: router of gateway %d: %w", i, err)
 		}
-		r.gateways = append(r.gateways, &gateway{router: router, requests: make([]int, r.Replicas)})
+		g := &gateway{router: router, requests: make([]int, r.Replicas), armed: forever}
+		if g.waiter, _ = router.(Waiter); g.waiter != nil {
+			g.waiting = map[any]*openSession{}
+		}
+		r.gateways = append(r.gateways, g)
+		r.arm(i)
 	}
 	reader, err := r.Sessions()
 	if err != nil {
@@ -143,6 +148,8 @@ func (r *run) happen(e entry) error {
 		return r.comeBack(int(e.index), e.round)
 	case resumes:
 		r.resume()
+	case wakes:
+		return r.wake(int(e.index), e.at)
 	}
 	return nil
 }

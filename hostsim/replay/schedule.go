@@ -11,6 +11,9 @@ func (r *run) strike(i int) error {
 	if e.Kind.numbered() && e.Replica >= len(r.servers) {
 		return nil // it has not joined yet
 	}
+	if e.Kind.OfEtcd() {
+		return nil // etcd looks itself, see Etcd
+	}
 	switch e.Kind {
 	case EventFail:
 		return r.fail(e.Replica, e.For)

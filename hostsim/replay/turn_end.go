@@ -20,6 +20,7 @@ func (r *run) served(by *server, s *openSession) error {
 		r.result.Moves++
 	}
 	s.last = s.replica
+	r.dwell(s)
 	s.spans = append(s.spans, TurnSpan{Replica: s.replica, Sent: s.sent.Seconds(), Admitted: q.Admitted.Seconds(),
 		First: q.FirstToken.Seconds(), End: q.Finished.Seconds(), Cached: q.Cached, Prompt: q.Prompt})
 	r.gateways[s.gateway].requests[s.replica]--
@@ -72,7 +73,7 @@ func (r *run) leave(s *openSession) error {
 	r.result.Sessions++
 	if !r.KeepSessions {
 		g := r.gateways[s.gateway]
-		if err := g.timed(r.now, func() error { return g.router.Finish(r.now, s.trace.ID) }); err != nil {
+		if err := r.call(s.gateway, func() error { return g.router.Finish(r.now, s.trace.ID) }); err != nil {
 			return fmt.Errorf("replay: router of gateway %d: end of session %q: %w", s.gateway, s.trace.ID, err)
 		}
 	}

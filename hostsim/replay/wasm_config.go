@@ -17,11 +17,12 @@ const (
 	secret        = "replay"
 	releasePath   = "/finish_session"
 	adminPath     = "/pinwheel"
+	etcdCluster   = "etcd"
 )
 
 // pluginConfig is base, a JSON object or nothing, with what a replay decides in the place of what stands there: the replicas
 // (and no pools or discovery), the policy if not empty, how a session is named, how the choice comes back, where sessions
-// are released and replicas drained, and that decisions are logged.
+// are released and replicas drained, which cluster an agreement asks, and that decisions are logged.
 func pluginConfig(base []byte, policy string, members []Member) ([]byte, error) {
 	top, err := object(base, "the plugin's configuration")
 	if err != nil {
@@ -49,6 +50,14 @@ func pluginConfig(base []byte, policy string, members []Member) ([]byte, error) 
 	}
 	set(session, "headers", []string{sessionHeader})
 	set(top, "session", session)
+	if top["agreement"] != nil {
+		agreement, err := object(top["agreement"], "agreement")
+		if err != nil {
+			return nil, err
+		}
+		set(agreement, "cluster", etcdCluster)
+		set(top, "agreement", agreement)
+	}
 	target, err := object(top["target"], "target")
 	if err != nil {
 		return nil, err

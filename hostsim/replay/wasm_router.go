@@ -31,9 +31,15 @@ type WasmConfig struct {
 	Seed uint64
 	// CacheDir is where compiled code is kept between runs, see hostsim.Config. Empty: in memory only.
 	CacheDir string
+	// Etcd is what answers all call-outs of the plugin: the same one for all gateways of a run. Without it there is no cluster that
+	// the plugin could call, and a turn is decided at once or not at all.
+	Etcd *Etcd
 	// Log, if not nil, is told what the plugin logs at LogWarn or above.
 	Log func(hostsim.LogEntry)
 }
+
+// warmUp is how long a gateway that asks etcd has been there when a replay begins: it has a token, and has polled.
+const warmUp = 5 * time.Second
 
 // DefaultWorkers is the number of worker threads where none is given.
 const DefaultWorkers = 2
@@ -51,6 +57,15 @@ type WasmRouter struct {
 
 	reason  string // of the last decision, as logged
 	refused string // the last critical line
+
+	// What the plugin has paused: turns, and requests to itself. calls counts its call-outs, and reasons has what workers have
+	// logged outside of Turn while turns waited.
+	held     []heldTurn
+	asked    []heldAsking
+	calls    int
+	deciding bool
+	reasons  map[int][]string
+
 	headers hostsim.Headers
 	body    []byte
 }
@@ -61,16 +76,27 @@ func NewWasmRouter(ctx context.Context, c WasmConfig, fleet []Member) (*WasmRout
 	if c.Workers == 0 {
 		c.Workers = DefaultWorkers
 	}
-	r := &WasmRouter{config: c, deal: splitMix(c.Seed), drained: map[string]bool{}}
+	r := &WasmRouter{config: c, deal: splitMix(c.Seed), drained: map[string]bool{}, reasons: map[int][]string{}}
 	r.members = remaining(fleet)
 	config, err := pluginConfig(c.Config, c.Policy, r.members)
 	if err != nil {
 		return nil, err
 	}
-	r.host, err = hostsim.New(ctx, hostsim.Config{Wasm: c.Wasm, PluginConfig: config, Workers: c.Workers, Seed: c.Seed,
-		AllowOnHeadersStopIteration: true, BufferLimit: 8 << 20, LogLevel: hostsim.LogInfo, LogLimit: 1, Log: r.log, CacheDir: c.CacheDir})
+	clock := hostsim.NewVirtualClock()
+	hc := hostsim.Config{Wasm: c.Wasm, PluginConfig: config, Workers: c.Workers, Seed: c.Seed, Clock: clock,
+		AllowOnHeadersStopIteration: true, BufferLimit: 8 << 20, LogLevel: hostsim.LogInfo, LogLimit: 1, Log: r.log, CacheDir: c.CacheDir}
+	if c.Etcd != nil {
+		hc.HTTPCall = func(call *hostsim.HTTPCall) bool {
+			r.calls++
+			return c.Etcd.call(clock.Now().Sub(hostsim.VirtualEpoch)-warmUp, call)
+		}
+	}
+	r.host, err = hostsim.New(ctx, hc)
 	if err != nil {
 		return nil, r.explain(err)
+	}
+	if c.Etcd != nil {
+		r.host.Advance(warmUp)
 	}
 	if err := r.Members(0, fleet); err != nil {
 		return nil, errors.Join(err, r.host.Close())
@@ -94,7 +120,12 @@ func (r *WasmRouter) log(e hostsim.LogEntry) {
 	const field = `"reason":"`
 	if e.Level == hostsim.LogInfo {
 		if _, rest, ok := strings.Cut(e.Message, field); ok {
-			r.reason, _, _ = strings.Cut(rest, `"`)
+			reason, _, _ := strings.Cut(rest, `"`)
+			if r.deciding {
+				r.reason = reason
+			} else if len(r.held) > 0 {
+				r.reasons[e.Worker] = append(r.reasons[e.Worker], reason)
+			}
 		}
 		return
 	}
@@ -117,9 +148,9 @@ func (r *WasmRouter) explain(err error) error {
 // Advance moves the plugin's clock to now, with all ticks that fall due on the way. All other methods do that first: who
 // wants to know what decisions cost calls it before.
 func (r *WasmRouter) Advance(now time.Duration) {
-	if now > r.clock {
+	if now > r.clock || r.config.Etcd != nil { // whose answers may be due at this moment
 		r.host.Advance(now - r.clock)
-		r.clock = now
+		r.clock = max(r.clock, now)
 	}
 }
 
@@ -139,16 +170,24 @@ func (r *WasmRouter) request(path, session string) hostsim.Headers {
 	return r.headers
 }
 
-// Turn sends the headers of a turn, and as much of a body as the plugin waits for. Errors: ErrPlugin, hostsim.ErrTrap.
+// Turn sends the headers of a turn, and as much of a body as the plugin waits for; the turn stays open where that one waits for
+// an answer of its own, and the body meanwhile with the client. Errors: ErrPlugin, hostsim.ErrTrap.
 func (r *WasmRouter) Turn(now time.Duration, t *Turn) (Decision, error) {
 	r.Advance(now)
-	r.reason = ""
+	r.reason, r.deciding = "", true
+	defer func() { r.deciding = false }()
+	calls := r.calls
 	s := r.stream()
 	step, err := s.RequestHeaders(r.request("/v1/completions", t.Session), false)
-	if err == nil && step.Flow == hostsim.Wait {
+	if err == nil && step.Flow == hostsim.Wait && r.calls == calls {
 		step, err = r.sendBody(s, t)
 	}
 	d := Decision{Replica: -1, Ticket: s}
+	if err == nil && step.Flow == hostsim.Wait && r.calls > calls {
+		r.held = append(r.held, heldTurn{s, t.Session, now})
+		d.Open = true
+		return d, nil
+	}
 	if err == nil {
 		d.Replica, err = r.replica(s, step)
 	}
@@ -238,15 +277,26 @@ func (r *WasmRouter) Finish(now time.Duration, session string) error {
 	return r.ask(releasePath, session)
 }
 
-// ask sends a request that the plugin answers itself, with 200.
+// ask sends a request that the plugin answers itself, with 200, at once or once it has an answer of its own.
 func (r *WasmRouter) ask(path, session string) error {
-	s := r.stream()
+	s, calls := r.stream(), r.calls
 	h := append(r.request(path, session), [2]string{secretHeader, secret})
 	step, err := s.RequestHeaders(h, true)
-	if l := s.LocalReply(); err == nil && (step.Flow != hostsim.Reply || l == nil || l.Status != 200) {
-		err = fmt.Errorf("%w answered POST %s: %v, %s", ErrPlugin, path, step.Flow, replyOf(s))
+	if err == nil && step.Flow == hostsim.Wait && r.calls > calls {
+		r.asked = append(r.asked, heldAsking{s, path, r.clock})
+		return nil
+	}
+	if err == nil {
+		err = answered200(s, path, step)
 	}
 	return errors.Join(err, s.End(hostsim.EndNormal))
+}
+
+func answered200(s *hostsim.Stream, path string, step hostsim.Step) error {
+	if l := s.LocalReply(); step.Flow != hostsim.Reply || l == nil || l.Status != 200 {
+		return fmt.Errorf("%w answered POST %s: %v, %s", ErrPlugin, path, step.Flow, replyOf(s))
+	}
+	return nil
 }
 
 // Members gives the plugin a new configuration where replicas came, went or changed weight, and has it drain or undrain the
@@ -289,7 +339,11 @@ func (r *WasmRouter) Members(now time.Duration, fleet []Member) error {
 
 // Close ends the host. The error tells of a virtual machine that crashed unseen, in a tick.
 func (r *WasmRouter) Close() error {
-	err := r.host.Main().Err()
+	err := r.answers(r.clock)
+	for _, a := range r.asked { // the run is over before the answer
+		err = errors.Join(err, a.stream.End(hostsim.EndClientGone))
+	}
+	err = errors.Join(err, r.host.Main().Err())
 	for i := range r.host.Workers() {
 		err = errors.Join(err, r.host.Worker(i).Err())
 	}

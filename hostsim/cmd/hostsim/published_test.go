@@ -23,7 +23,7 @@ func replayed(t *testing.T, args string) *replay.Result {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := newRoot()
-	cmd.SetArgs(append([]string{"replay", "--json", "-"}, strings.Fields(args)...))
+	cmd.SetArgs(append([]string{"replay", "--json", "-"}, words(args)...))
 	cmd.SetOut(&out)
 	cmd.SetErr(io.Discard)
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
@@ -34,6 +34,14 @@ func replayed(t *testing.T, args string) *replay.Result {
 		t.Fatal(err)
 	}
 	return &r
+}
+
+// words are a command's words, without the quotes around those that have them.
+func words(command string) (list []string) {
+	for _, w := range strings.Fields(command) {
+		list = append(list, strings.Trim(w, "'"))
+	}
+	return list
 }
 
 // runsOf returns the runs of one policy.

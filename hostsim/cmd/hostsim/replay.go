@@ -38,6 +38,7 @@ type replayFlags struct {
 	timeScale                      float64
 	openLoop, keepSessions         bool
 	gateways, workers, clients     int
+	etcdLatency                    time.Duration
 	events                         []string
 	eventsFile                     string
 	json, html                     string
@@ -60,7 +61,10 @@ Policies: ` + strings.Join(policy.Names(), ", ") + `.
 Baselines, which are no policies of the plugin's: ` + strings.Join(replay.Baselines(), ", ") + `.
 GPUs: ` + strings.Join(replica.GPUs(), ", ") + `. Models: ` + strings.Join(replica.Models(), ", ") + `.
 Events: "fail N at T [for T]", "join at T", "drain N at T", "undrain N at T", "remove N at T", "update at T pause T",
-"update every T pause T"; N counts replicas from 0.
+"update every T pause T"; N counts replicas from 0. "etcd_down at T [for T]" and "etcd_hangs at T [for T]" concern no replica.
+
+With --gateways N each turn comes to one of N gateways, by --deal, and homes tells how many replicas served a session. Gateways
+agree where --config says so, {"agreement":{"kind":"etcd"}}: through one simulated etcd.
 
 With --advise it finds the fewest replicas, and how many sessions at once (or those of --concurrency), that meet a goal on
 every seed.`,
@@ -69,6 +73,7 @@ every seed.`,
   hostsim replay --trace campaign --think none --replicas 28 --concurrency 112 --gpu GB200 --model nemotron-3-super
   hostsim replay --replicas 4 --engine examples/engines/rtx4090-llama-3.1-8b.json
   hostsim replay --replicas 4 --event "fail 2 at 60s for 30s" --event "update every 5m pause 10s" --json - | jq .policies
+  hostsim replay --gateways 3 --deal random --config '{"agreement":{"kind":"etcd"}}' --event "etcd_down at 10m for 1m"
   hostsim replay --advise --goal-t95 15m --max-replicas 32`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && f.trace == "" {
@@ -132,8 +137,9 @@ func (f *replayFlags) add(cmd *cobra.Command) {
 	flags.Float64Var(&f.timeScale, "time-scale", 1, "recorded pauses are multiplied by this `FACTOR`")
 	flags.BoolVar(&f.openLoop, "open-loop", false, "send each turn when it was recorded, or as soon as the one before has its\nanswer")
 	flags.BoolVar(&f.keepSessions, "keep-sessions", false, "never release a session, as clients that do not know how")
-	flags.IntVar(&f.gateways, "gateways", 1, "`N` gateways, which know nothing of each other")
+	flags.IntVar(&f.gateways, "gateways", 1, "`N` gateways, which know nothing of each other but what the agreement of\n--config has them ask")
 	flags.StringVar(&f.deal, "deal", string(replay.DealRoundRobin), "the `WAY` in which a session's turns come to gateways: round_robin, random or session")
+	flags.DurationVar(&f.etcdLatency, "etcd-latency", replay.DefaultEtcdLatency, "`TIME` that an answer of the gateways' etcd takes")
 	flags.IntVar(&f.workers, "workers", replay.DefaultWorkers, "`N` worker threads of a gateway, each with its own virtual machine")
 	flags.IntVar(&f.clients, "clients", 1, "`N` client processes, which matters to per_process_counter")
 	flags.StringArrayVar(&f.events, "event", nil, "an `EVENT` of the fleet, such as \"fail 2 at 60s for 30s\"; may be given again")
@@ -180,6 +186,8 @@ func (f *replayFlags) check() error {
 	switch {
 	case f.overhead < 0 || f.thinkCap < 0 || max(f.overhead, f.thinkCap) > longestPause:
 		return usagef("--overhead %v, --think-cap %v: both are outside 0 to %v, or one is", f.overhead, f.thinkCap, longestPause)
+	case f.etcdLatency < time.Microsecond || f.etcdLatency > time.Hour:
+		return usagef("--etcd-latency %v is outside 1us to 1h", f.etcdLatency)
 	case !(f.timeScale > 0 && f.timeScale <= 1e6):
 		return usagef("--time-scale %v is outside 0 to 1000000; to have no pauses, give --think none", f.timeScale)
 	}

@@ -149,7 +149,25 @@ func pageRuns(t *testing.T, page string) (runs []pageRun) {
 }
 
 // replayTables are the page's tables by their names.
-var replayTables = map[string]func([]pageRun) string{"campaign": runsTable("engines"), "gateways": runsTable("gateways"), "validation": validationTable, "front": frontTable}
+var replayTables = map[string]func([]pageRun) string{"campaign": runsTable("engines"), "gateways": gatewaysTable, "validation": validationTable, "front": frontTable}
+
+// gatewaysTable has a row for each policy of each run of several gateways.
+func gatewaysTable(runs []pageRun) string {
+	var b strings.Builder
+	b.WriteString("| 3 gateways | policy | replicas a session | wall, s | t95, s | hit rate, % | requests max/min |\n|---|---|---|---|---|---|---|\n")
+	for _, r := range runs {
+		if r.result.Gateways == 0 {
+			continue
+		}
+		for _, p := range r.result.Policies {
+			fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n", r.label, p.Policy,
+				over(p.Seeds, "%.2f", 1, func(s *replay.SeedResult) float64 { return s.HomesPerSession }), over(p.Seeds, "%.0f", 1, wall),
+				over(p.Seeds, "%.0f", 1, func(s *replay.SeedResult) float64 { return s.T95 }), over(p.Seeds, "%.1f", 100, hitRate),
+				over(p.Seeds, "%.2f", 1, spread))
+		}
+	}
+	return b.String()
+}
 
 // runsTable has a row for each policy of each run whose label has that word.
 func runsTable(word string) func([]pageRun) string {

@@ -23,6 +23,7 @@ type replayRun struct {
 	engine replica.EngineConfig
 	events []replay.Event
 	config []byte
+	agreed agreement
 	wasm   []byte
 	stderr io.Writer
 }
@@ -45,6 +46,7 @@ func newReplayRun(ctx context.Context, f *replayFlags, stderr io.Writer) (r *rep
 	if r.config, err = readConfig(f.config); err != nil {
 		return nil, fmt.Errorf("--config: %w (a file, or JSON that begins with {)", err)
 	}
+	r.agreed = readAgreement(r.config)
 	played := f.policies
 	if f.advise {
 		played = played[:1]
@@ -53,6 +55,9 @@ func newReplayRun(ctx context.Context, f *replayFlags, stderr io.Writer) (r *rep
 		if r.wasm, err = readWasm(f.wasm); err != nil {
 			return nil, err
 		}
+	}
+	if r.agreed.byEtcd() && slices.ContainsFunc(played, func(name string) bool { return r.through(name) == throughPolicy }) {
+		return nil, usagef("--in-process has no etcd: leave it out, or the agreement of --config")
 	}
 	return r, r.source.measure(r.engine)
 }
@@ -78,9 +83,15 @@ func (r *replayRun) routers(name, through string) (func(ctx context.Context, i i
 			return newPolicyRouter(r.config, name, gatewaySeed(seed, i), fleet)
 		}, nil
 	}
-	return func(ctx context.Context, i int, seed uint64, fleet []replay.Member) (replay.Router, error) {
+	var etcd *replay.Etcd
+	return func(ctx context.Context, i int, seed uint64, fleet []replay.Member) (_ replay.Router, err error) {
+		if i == 0 && r.agreed.byEtcd() { // one for all gateways of a run
+			if etcd, err = r.agreed.newEtcd(r.flags.etcdLatency, r.events); err != nil {
+				return nil, err
+			}
+		}
 		w, err := replay.NewWasmRouter(ctx, replay.WasmConfig{Wasm: r.wasm, Config: r.config, Policy: name, Workers: r.flags.workers,
-			Seed: gatewaySeed(seed, i), CacheDir: cacheDir()}, fleet)
+			Seed: gatewaySeed(seed, i), CacheDir: cacheDir(), Etcd: etcd}, fleet)
 		if err != nil {
 			return nil, err // not a nil pointer in an interface
 		}
@@ -152,6 +163,9 @@ func play(ctx context.Context, campaigns []replay.Campaign, policy func(i int) s
 func (r *replayRun) compare(ctx context.Context, stdout io.Writer) error {
 	f := r.flags
 	result := &replay.Result{Setup: r.setup(), Ideal: r.source.ideal}
+	if f.gateways > 1 {
+		result.Gateways = f.gateways
+	}
 	bar := newProgress(r.stderr, "replay", r.source.turns*len(f.policies)*f.seeds)
 	var campaigns []replay.Campaign
 	for _, name := range f.policies {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim/replay"
@@ -33,6 +34,9 @@ func (r *replayRun) setup() []replay.Fact {
 	if f.gateways > 1 {
 		facts = append(facts, replay.Fact{Name: "gateways", Value: fmt.Sprintf("%d, turns dealt %s", f.gateways, f.deal)})
 	}
+	if r.agreed.byEtcd() && r.wasm != nil {
+		facts = append(facts, replay.Fact{Name: "agreement", Value: fmt.Sprintf("etcd, answers after %v", f.etcdLatency)})
+	}
 	if f.clients > 1 {
 		facts = append(facts, replay.Fact{Name: "clients", Value: fmt.Sprint(f.clients)})
 	}
@@ -53,6 +57,14 @@ func (r *replayRun) notes() (facts []replay.Fact) {
 	}
 	if f.gateways == 1 && f.deal != string(replay.DealRoundRobin) {
 		note("--deal %s does nothing with one gateway", f.deal)
+	}
+	if !r.agreed.byEtcd() || r.wasm == nil {
+		if f.etcdLatency != replay.DefaultEtcdLatency {
+			note("--etcd-latency does nothing: no gateway asks etcd")
+		}
+		if slices.ContainsFunc(r.events, func(e replay.Event) bool { return e.Kind.OfEtcd() }) {
+			note("events of etcd do nothing: no gateway asks it")
+		}
 	}
 	if s.tooLong > 0 {
 		facts = append(facts, replay.Fact{Name: "too long", Value: fmt.Sprintf("%d of %s: prompt and answer are more than the KV pool of %s tokens, and nobody serves them",
@@ -101,7 +113,7 @@ func withoutSecrets(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for key := range v {
-			if key == "secret" {
+			if key == "secret" || key == "password" {
 				v[key] = "***"
 			}
 			v[key] = withoutSecrets(v[key])

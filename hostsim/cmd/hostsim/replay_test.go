@@ -160,6 +160,8 @@ func TestReplayRefuses(t *testing.T) {
 		{[]string{"--time-scale", "0"}, exitUsage, "--think none"},
 		{[]string{"--deal", "odd"}, exitUsage, "round_robin, random, session"},
 		{[]string{"--event", "fail 9 at 1s"}, exitUsage, "no replica 9"},
+		{[]string{"--etcd-latency", "0"}, exitUsage, "--etcd-latency 0s is outside 1us to 1h"},
+		{[]string{"--in-process", "--config", `{"agreement":{"kind":"etcd"}}`}, exitUsage, "--in-process has no etcd"},
 		{[]string{"--event", "explode at 1s"}, exitUsage, "fail N at T"},
 		{[]string{"--events", filepath.Join(dir, "none")}, exitFailed, "--events"},
 		{[]string{"--json", filepath.Join(dir, "no", "x.json")}, exitUsage, "there is no folder"},

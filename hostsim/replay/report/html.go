@@ -58,7 +58,7 @@ func HTML(w io.Writer, r *replay.Result) error {
 		return err
 	}
 	p := page{CSS: template.CSS(pageCSS), Seeds: seedText(r), Policies: policies, Tiles: tiles(r, policies), Rows: rows(r),
-		figures: drawn, Details: detailsOf(policies), Terms: terms}
+		figures: drawn, Details: detailsOf(policies), Terms: termsOf(r)}
 	for _, f := range r.Setup {
 		f.Name, f.Value = printable(f.Name), printable(f.Value)
 		if f.Name == "trace" {
@@ -75,6 +75,9 @@ func HTML(w io.Writer, r *replay.Result) error {
 
 func rows(r *replay.Result) (out []row) {
 	for i := range metrics {
+		if metrics[i].name == homes && !anyHomes(r.Policies) {
+			continue
+		}
 		c := newColumn(&metrics[i], r.Policies)
 		line := row{Head: c.head()}
 		for k, s := range c.cells {

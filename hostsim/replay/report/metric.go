@@ -45,6 +45,7 @@ var metrics = []metric{
 	{"busy max/mean", ratio, -1, func(s *replay.SeedResult) float64 { return s.BusyMaxMean }, true, "busiest by the mean"},
 	{"preemptions", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Preemptions) }, false, ""},
 	{"moves", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Moves) }, false, ""},
+	{homes, ratio, -1, func(s *replay.SeedResult) float64 { return s.HomesPerSession }, true, "replicas that served a session"},
 	{"errors", count, -1, func(s *replay.SeedResult) float64 { return float64(s.Errors) }, false, "turns that nobody served"},
 	// What follows has no column in Table.
 	{"reported hit rate", share, 1, func(s *replay.SeedResult) float64 { return s.ReportedHitRate }, true, ""},
@@ -57,6 +58,15 @@ var metrics = []metric{
 	{"KV use, mean", share, 0, func(s *replay.SeedResult) float64 { return s.KVUseMean }, true, ""},
 	{"KV use, max", share, 0, func(s *replay.SeedResult) float64 { return s.KVUseMax }, true, ""},
 	{"decisions/s", plain, 0, func(s *replay.SeedResult) float64 { return s.DecisionsPerSecond }, true, ""},
+}
+
+// homes is the metric that only several gateways have. Without it neither its column nor its row is there.
+const homes = "homes/session"
+
+func anyHomes(policies []replay.PolicyResult) bool {
+	return slices.ContainsFunc(policies, func(p replay.PolicyResult) bool {
+		return slices.ContainsFunc(p.Seeds, func(s replay.SeedResult) bool { return s.HomesPerSession > 0 })
+	})
 }
 
 // spread is a metric over the seeds of a policy. n is how many seeds have a number; without one the rest says nothing.
@@ -93,6 +103,8 @@ func (m *metric) known(s *replay.SeedResult) bool {
 	switch {
 	case m.kind == plain:
 		return s.Turns > 0
+	case m.name == homes:
+		return s.HomesPerSession > 0
 	case strings.HasPrefix(m.name, "TPOT") && s.TPOTP99 == 0:
 		return false // no turn has two tokens
 	}

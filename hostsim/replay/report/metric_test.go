@@ -95,3 +95,32 @@ func TestBest(t *testing.T) {
 		}
 	}
 }
+
+// Homes are of several gateways: without a figure there is neither column nor row nor word of them, and with one for some
+// policies the others have none.
+func TestHomes(t *testing.T) {
+	of := func(r *replay.Result) string {
+		var b strings.Builder
+		if err := Table(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		return b.String() + htmlOf(t, r)
+	}
+	r := fake(four[:2], 2, 3)
+	if text := of(r); strings.Contains(text, "homes") {
+		t.Error("homes, and one gateway")
+	}
+	for i := range r.Policies[0].Seeds {
+		r.Policies[0].Seeds[i].HomesPerSession = 2.25
+	}
+	text := of(r)
+	for _, want := range []string{"  homes  ", "  2.25  ", "\nhomes: replicas that served", ">homes/session</th>", "<dt>homes/session</dt>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	c := newColumn(metricOf(homes), r.Policies)
+	if c.cells[0].n != 2 || c.cells[1].n != 0 {
+		t.Errorf("%d and %d seeds have homes", c.cells[0].n, c.cells[1].n)
+	}
+}

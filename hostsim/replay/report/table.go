@@ -20,7 +20,7 @@ type heading struct{ metric, top, bottom string }
 var (
 	decisive = []heading{{"wall", "wall", ""}, {"t95", "t95", ""}, {"hit rate", "hit", ""}, {"TTFT p50", "TTFT", "p50"},
 		{"TTFT p99", "TTFT", "p99"}, {"queue p99", "queue", "p99"}, {"requests max/mean", "requests", "max/mean"},
-		{"busy max/mean", "busy", "max/mean"}, {"moves", "moves", ""}, {"errors", "errors", ""}}
+		{"busy max/mean", "busy", "max/mean"}, {"moves", "moves", ""}, {homes, "homes", ""}, {"errors", "errors", ""}}
 	ranged    = decisive[:3]
 	secondary = []heading{{"queries/prompt", "queries", "/prompt"}, {"reported hit rate", "reported", "hit"}, {"TPOT p50", "TPOT", "p50"},
 		{"TPOT p99", "TPOT", "p99"}, {"preemptions", "preemptions", ""}, {"retries", "retries", ""}, {"KV use, mean", "KV use", "mean"},
@@ -92,6 +92,9 @@ func seedCounts(r *replay.Result) (least, most int) {
 func legend(r *replay.Result) string {
 	text := "* best of its column. x first: wall by the first policy's. hit: prompt tokens found in a replica's cache.\n" +
 		"max/mean: the busiest replica by the mean of all. moves: turns served by another replica than the turn before.\n"
+	if anyHomes(r.Policies) {
+		text += "homes: replicas that served a session's turns, in the mean; one in the place of a lost one does not count.\n"
+	}
 	if _, most := seedCounts(r); most > 1 {
 		text = "Medians. " + text
 	}
@@ -140,6 +143,9 @@ func policyNames(r *replay.Result) []string {
 // medians are columns of medians, with a mark beside the best.
 func medians(headings []heading, r *replay.Result) (g grid) {
 	for _, h := range headings {
+		if h.metric == homes && !anyHomes(r.Policies) {
+			continue
+		}
 		c := newColumn(metricOf(h.metric), r.Policies)
 		var cells []string
 		star := false
