@@ -29,6 +29,8 @@ type Event struct {
 	Ready func() bool
 	// Do makes it happen.
 	Do func()
+	// Everything has it count as part of everything, where Do looks at more than it makes run.
+	Everything bool
 }
 
 // Orders says what Fleet.Explore runs.
@@ -37,11 +39,15 @@ type Orders struct {
 	// Before runs ahead of each order, on a fleet that has been set back: for the test's own variables, and for what comes
 	// before the events. Nil does nothing.
 	Before func()
-	// Check judges the state after each event. It may look and not touch. Nil finds fault with nothing but panics.
+	// Check judges the state after each event. What it changes it changes as part of the event, such as a stream that it ends.
+	// Nil finds fault with nothing but panics.
 	Check func() error
 	// End judges what becomes of a fleet to which nothing more happens: it may have held calls answered and time pass, and
 	// look then. Nil finds no fault.
 	End func() error
+	// EndWhen says in which states End is asked. Where it would but bring about events that are ready anyway, as while calls
+	// are held, it saves as many runs. Nil is in all.
+	EndWhen func() bool
 	// Length bounds the events of one order. Zero means DefaultOrderLength.
 	Length int
 	// Limit bounds how often the fleet is set back. Zero means DefaultOrderLimit.
@@ -80,6 +86,9 @@ type OrderError struct {
 	Err error
 }
 
+// shownNotes bounds the notes that Error shows of one event.
+const shownNotes = 12
+
 // Error has what was wrong, and the events, one a line, each with what was called and answered.
 func (e *OrderError) Error() string {
 	var b strings.Builder
@@ -89,7 +98,11 @@ func (e *OrderError) Error() string {
 			fmt.Fprintf(&b, "\n  %s", name)
 		}
 		if i < len(e.Notes) {
-			for _, n := range e.Notes[i] {
+			for j, n := range e.Notes[i] {
+				if j == shownNotes {
+					fmt.Fprintf(&b, "\n      and %d more", len(e.Notes[i])-j)
+					break
+				}
 				fmt.Fprintf(&b, "\n      %s", n)
 			}
 		}
@@ -151,7 +164,7 @@ func (f *Fleet) Play(x Orders, atEnd bool, events ...string) error {
 		if i < 0 || !slices.Contains(r.ready(), i) {
 			return fmt.Errorf("%w: %q is not ready", ErrNotRepeatable, name)
 		}
-		err = r.do(i, true)
+		err = r.do(i)
 	}
 	if err == nil && atEnd {
 		err = r.end()
@@ -218,11 +231,11 @@ func (e *orderExplorer) order() error {
 	if err != nil {
 		return err
 	}
-	for i, n := range e.nodes {
+	for _, n := range e.nodes {
 		if ready := r.ready(); !slices.Equal(ready, n.ready) {
 			return fmt.Errorf("%w: after %q other events are ready than in an earlier run", ErrNotRepeatable, r.names)
 		}
-		if err := r.do(n.ready[n.at], i == len(e.nodes)-1); err != nil {
+		if err := r.do(n.ready[n.at]); err != nil {
 			return err
 		}
 	}
@@ -243,7 +256,7 @@ func (e *orderExplorer) order() error {
 			n.ready = nil
 			e.done.Cut++
 		}
-		if e.orders.End != nil {
+		if e.orders.End != nil && (e.orders.EndWhen == nil || e.orders.EndWhen()) {
 			e.nodes = append(e.nodes, n)
 			return r.end()
 		}
@@ -252,7 +265,7 @@ func (e *orderExplorer) order() error {
 		}
 		n.at = 0
 		e.nodes = append(e.nodes, n)
-		if err := r.do(n.ready[0], true); err != nil {
+		if err := r.do(n.ready[0]); err != nil {
 			return err
 		}
 		e.done.Events++
@@ -380,7 +393,7 @@ func (x *Orders) times(e *Event) int {
 }
 
 // do has an event happen.
-func (r *orderRun) do(i int, check bool) error {
+func (r *orderRun) do(i int) error {
 	e := &r.orders.Events[i]
 	r.names, r.notes = append(r.names, e.Name), append(r.notes, nil)
 	r.count[e.group()]++
@@ -395,7 +408,7 @@ func (r *orderRun) do(i int, check bool) error {
 	}
 	err := r.protect(false, func() error {
 		e.Do()
-		if check && r.orders.Check != nil {
+		if r.orders.Check != nil {
 			return r.orders.Check()
 		}
 		return nil
@@ -408,7 +421,7 @@ func (r *orderRun) do(i int, check bool) error {
 		}
 	}
 	unseen := (made-madeBefore)/uint64(calloutKinds+1) != r.held
-	r.happened(e.Name, unseen || clock.Monotonic() != was || len(r.now) == 0)
+	r.happened(e.Name, e.Everything || unseen || clock.Monotonic() != was || len(r.now) == 0)
 	return err
 }
 

@@ -341,6 +341,18 @@ func TestFleetTime(t *testing.T) {
 	}
 }
 
+// Calls that are not to be held are answered at once.
+func TestHeldCallsHoldSome(t *testing.T) {
+	y := newTally(t, 1, "put")
+	y.Calls[0].Holds = func(c *HTTPCall) bool { return c.Headers.Value(":method") == "PUT" }
+	x := y.orders(1, 1, 0)
+	x.Events = append(x.Events, Event{Name: "hears", Do: func() { y.Advance(0) }, Ready: func() bool { return len(y.streams[0]) > 0 && y.Calls[0].Len() == 0 }})
+	explored, err := y.Explore(x)
+	if err != nil || explored.Length != 4 || explored.States != 5 {
+		t.Errorf("%v, %v", explored, err)
+	}
+}
+
 // What times out of itself ends a call as well, and what is answered after that is not heard.
 func TestHeldCallsTimeOut(t *testing.T) {
 	y := newTally(t, 1, "put")

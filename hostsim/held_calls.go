@@ -10,6 +10,9 @@ import (
 // it out is another, and that the plugin hears of it a third, which may come first. Calls are numbered from 0 on in the order
 // in which the plugin makes them. It is safe for concurrent use, but for what its Fleet does.
 type HeldCalls struct {
+	// Holds says which calls are held: others are carried out and answered at once. Nil holds all. Set it before the first call.
+	Holds func(*HTTPCall) bool
+
 	name  string
 	serve func(*HTTPCall) bool
 	fleet *Fleet // set while an order runs
@@ -47,7 +50,7 @@ func (q *HeldCalls) HTTPCall(c *HTTPCall) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.fleet.took()
-	if q.through {
+	if q.through || q.Holds != nil && !q.Holds(c) {
 		q.fleet.touch(service)
 		q.fleet.note("%s's call: %s %s %s", q.name, c.Headers.Value(":method"), c.Headers.Value(":path"), c.Body)
 		found := q.serve(c)
@@ -170,6 +173,13 @@ func (q *HeldCalls) Through() {
 			q.Answer(i)
 		}
 	}
+}
+
+// Hold has calls from here on held again, as they are at first.
+func (q *HeldCalls) Hold() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.through = false
 }
 
 // Events are the steps of the first n calls, as events of an exploration: that the service carries out a call, that the
