@@ -77,8 +77,8 @@ type story struct {
 	// of which it is an event of its own when etcd carries them out and when the plugin hears the answer; and how many
 	// fail, of those that etcd has carried out and those that it may still carry out.
 	turns, failing, finishes, polls, calls, failures [2]int
-	// seconds is how often a second passes. Polls are then not held.
-	seconds int
+	// steps is how often step passes. Polls are then not held.
+	steps int
 	// long stories run with -stories.
 	long   bool
 	config string
@@ -87,8 +87,10 @@ type story struct {
 const (
 	// exploredConfig has calls wait longer than any story lasts: when one fails is for the order to say.
 	exploredConfig = `,"agreement":{"kind":"etcd","cluster":"etcd","timeout":"5s","poll":"100ms"},"session":{"max_sessions":1000}`
-	// expiringConfig has buckets of a second, and leases of five.
+	// expiringConfig has buckets of a second, and leases of five. A step is a bit less than the idle timeout.
 	expiringConfig = `,"agreement":{"kind":"etcd","cluster":"etcd","timeout":"5s","poll":"1s"},"session":{"max_sessions":1000,"idle_timeout":"2s"}`
+
+	step = 1700 * time.Millisecond
 )
 
 var stories = []story{
@@ -99,7 +101,8 @@ var stories = []story{
 	{name: "finish", known: true, turns: [2]int{0, 1}, finishes: [2]int{1, 0}, polls: [2]int{0, 1}, calls: [2]int{1, 2}},
 	{name: "finish fails", known: true, finishes: [2]int{1, 0}, polls: [2]int{1, 1}, calls: [2]int{2, 1}, failures: [2]int{1, 0}},
 	{name: "a replica is lost", known: true, turns: [2]int{1, 1}, failing: [2]int{1, 0}, polls: [2]int{0, 1}, calls: [2]int{1, 1}, config: oneFailure},
-	{name: "leases end", turns: [2]int{1, 1}, seconds: 3, calls: [2]int{1, 1}},
+	{name: "a finish overtakes a first turn", turns: [2]int{1, 0}, finishes: [2]int{0, 1}, polls: [2]int{1, 0}, calls: [2]int{2, 2}},
+	{name: "leases end", known: true, turns: [2]int{3, 0}, steps: 4, calls: [2]int{1, 0}},
 
 	{name: "first turns and polls", long: true, turns: [2]int{2, 1}, polls: [2]int{1, 1}, calls: [2]int{3, 2}},
 	{name: "a poll heals both", long: true, turns: [2]int{2, 1}, polls: [2]int{1, 1}, calls: [2]int{3, 2}, failures: [2]int{1, 0}},
@@ -107,7 +110,7 @@ var stories = []story{
 	{name: "finish and turns fail", long: true, known: true, turns: [2]int{0, 1}, finishes: [2]int{1, 0}, polls: [2]int{1, 1}, calls: [2]int{2, 2}, failures: [2]int{1, 1}},
 	{name: "both finish", long: true, known: true, turns: [2]int{1, 0}, finishes: [2]int{1, 1}, polls: [2]int{1, 0}, calls: [2]int{3, 1}},
 	{name: "both lose the replica", long: true, known: true, turns: [2]int{1, 1}, failing: [2]int{1, 1}, polls: [2]int{1, 1}, calls: [2]int{2, 2}, config: oneFailure},
-	{name: "leases end and calls fail", long: true, turns: [2]int{2, 1}, seconds: 4, calls: [2]int{2, 2}, failures: [2]int{1, 0}},
+	{name: "leases end and calls fail", long: true, turns: [2]int{2, 1}, steps: 4, calls: [2]int{2, 2}, failures: [2]int{1, 0}},
 }
 
 // start brings two gateways to where the story begins, with etcd's requests as through changes them.
@@ -115,7 +118,7 @@ func (st story) start(t *testing.T, through func(*hostsim.HTTPCall)) *pair {
 	t.Helper()
 	p := &pair{t: t, story: st, etcd: etcd.New(), clock: hostsim.NewVirtualClock()}
 	config := exploredConfig
-	if st.seconds > 0 {
+	if st.steps > 0 {
 		config = expiringConfig
 	}
 	serve := p.etcd.HTTPCalls(p.clock)
@@ -126,12 +129,12 @@ func (st story) start(t *testing.T, through func(*hostsim.HTTPCall)) *pair {
 				through(c)
 			}
 			found := serve(c)
-			if st.seconds > 0 && !isAboutSession(c) {
+			if st.steps > 0 && !isAboutSession(c) {
 				g.polled = p.etcd.Revision()
 			}
 			return found
 		})
-		if st.seconds > 0 {
+		if st.steps > 0 {
 			g.calls.Holds = isAboutSession
 		}
 		g.calls.Through()
@@ -163,7 +166,7 @@ func (st story) start(t *testing.T, through func(*hostsim.HTTPCall)) *pair {
 	for _, g := range p.sides {
 		g.calls.Hold()
 	}
-	if st.seconds == 0 {
+	if st.steps == 0 {
 		p.clock.Advance(100 * time.Millisecond) // the first polls are due: they do not move the clock
 	}
 	return p
@@ -181,17 +184,29 @@ func (p *pair) tilt() {
 	p.session = strings.TrimPrefix(p.etcd.Keys("/pinwheel/default/s/")[0], "/pinwheel/default/s/")
 	g.release("s")
 	p.Advance(time.Second)
-	for n := range 100 {
+	var others []string
+	for n := 0; ; n++ {
 		other := fmt.Sprint("other ", n)
-		if g.turn(other).replica != first {
+		if g.turn(other).replica == first {
+			others = append(others, other)
+		} else {
 			g.release(other)
 		}
 		chosen := g.turn("s").replica
 		if g.release("s"); chosen != first {
-			return
+			break
+		}
+		if n == 100 {
+			p.t.Fatal("the session has but one choice")
 		}
 	}
-	p.t.Fatal("the session has but one choice")
+	for _, other := range others {
+		g.release(other)
+	}
+	p.Advance(time.Second) // the change log is read
+	for _, other := range others {
+		g.turn(other)
+	}
 }
 
 // before forgets the last order.
@@ -229,8 +244,8 @@ func (p *pair) orders() hostsim.Orders {
 		add(g.name+" polls", p.story.polls[i], false, func() { p.poll(g) })
 		x.Events = append(x.Events, p.answers(g, p.story.calls[i], p.story.failures[i])...)
 	}
-	if p.story.seconds > 0 {
-		x.Events = append(x.Events, hostsim.Event{Name: "a second passes", Times: p.story.seconds, Do: func() { p.Advance(time.Second) }})
+	if p.story.steps > 0 {
+		x.Events = append(x.Events, hostsim.Event{Name: "time passes", Times: p.story.steps, Do: func() { p.Advance(step) }})
 	}
 	return x
 }
@@ -320,7 +335,7 @@ func (p *pair) begin(g *side, kind requestKind) {
 	case kind == aFinish:
 	case step.Flow == hostsim.Forward && !down && (!trusted || replicaOf(s) != home):
 		g.fault = fmt.Errorf("%s asks nobody and goes to %s, its pin is to %q (trusted: %v)", g.name, replicaOf(s), home, trusted)
-	case step.Flow != hostsim.Forward && trusted && p.story.config == "" && p.story.seconds == 0:
+	case step.Flow != hostsim.Forward && trusted && p.story.config == "" && p.story.steps == 0:
 		g.fault = fmt.Errorf("%s asks and has a trusted pin to %s", g.name, home)
 	}
 	g.waiting = append(g.waiting, waitingRequest{s, kind})
@@ -427,7 +442,7 @@ func (p *pair) wasHome(home string, since int64) bool {
 // are those of their pins.
 func (p *pair) end() error {
 	poll := 100 * time.Millisecond
-	if p.story.seconds > 0 {
+	if p.story.steps > 0 {
 		poll = time.Second
 	}
 	for _, g := range p.sides {
@@ -518,7 +533,7 @@ func TestOrdersFindDisagreements(t *testing.T) {
 		through func(*hostsim.HTTPCall)
 		says    string
 	}{
-		{"first turns", func(c *hostsim.HTTPCall) { c.Body = compare.ReplaceAll(c.Body, nil) }, "etcd counts a session at "},
+		{"first turns", func(c *hostsim.HTTPCall) { c.Body = compare.ReplaceAll(c.Body, nil) }, ""},
 		{"finish", func(c *hostsim.HTTPCall) { c.Body = since.ReplaceAll(c.Body, []byte(`"min_mod_revision":"1000000"`)) }, "B trusts a pin to "},
 	} {
 		for _, st := range stories {
