@@ -160,16 +160,19 @@ func (q *HeldCalls) end(i int, with HTTPResponse) {
 	}
 }
 
-// Through has every call from here on carried out and answered at once, and those that are held as well, in the order in
-// which they were made: the plugin hears of the answers as usual, in Advance.
+// Through has every call from here on carried out and answered at once: the plugin hears of the answers as usual, in Advance.
+// Those that are open are carried out and answered as well, in the order in which they were made. Those that the plugin has
+// given up before the service carried them out are lost.
 func (q *HeldCalls) Through() {
 	q.mu.Lock()
 	q.through = true
 	n := len(q.calls)
 	q.mu.Unlock()
 	for i := range n {
-		q.Execute(i)
-		if q.CanAnswer(i) {
+		if !q.IsOpen(i) {
+			continue
+		}
+		if q.Execute(i); q.CanAnswer(i) {
 			q.Answer(i)
 		}
 	}

@@ -305,11 +305,11 @@ func (p *pair) isAsked() bool {
 	return false
 }
 
-// isQuiet reports whether no call is held.
+// isQuiet reports whether no gateway waits for a call. One that was given up may be lost.
 func (p *pair) isQuiet() bool {
 	for _, g := range p.sides {
 		for i := range g.calls.Len() {
-			if g.calls.CanExecute(i) || g.calls.CanAnswer(i) {
+			if g.calls.IsOpen(i) {
 				return false
 			}
 		}
