@@ -181,7 +181,8 @@ race: wasm ## the tests that run goroutines, under the race detector (needs a C 
 
 # What .ci/run leaves out for its length: CONTRIBUTING.md says when it is due.
 # The fetchers' modules are vetted here alone, a minute of a core for two files.
-thorough: e2e-all replay ## what is too long for each change: all versions of Envoy, the gateways' own code, the published replays
+thorough: e2e-all replay ## what is too long for each change: all versions of Envoy, the gateways' own code, the published replays, long stories of two gateways
+	$(TEST) -count=1 -timeout 60m -run GatewaysAgreeInEveryOrder ./plugin -stories
 	cd build/ship/fetchers/istio && $(GO) vet . && $(GO) mod tidy -diff
 	cd build/ship/fetchers/envoygateway && $(GO) vet . && $(GO) mod tidy -diff
 
