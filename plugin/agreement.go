@@ -42,8 +42,10 @@ type agreement struct {
 	wall int64
 	// state is as last read.
 	state agreementState
-	owed  []instruction
-	stats agreementStats
+	// beginning says that the gateway may not know its clusters yet.
+	beginning bool
+	owed      []instruction
+	stats     agreementStats
 	// granted is the lease of the change log that this worker has made last.
 	granted int64
 	latency abi.Metric

@@ -108,6 +108,9 @@ func (a *agreement) send(c call) bool {
 	}
 	id, err := abi.HTTPPost(a.Cluster, c.path, a.token(), c.body, uint32(timeout.Milliseconds()))
 	c.sent = milliseconds()
+	if err != nil && a.beginning {
+		return false
+	}
 	if err != nil {
 		a.stats.calls[c.kind][resultUnreachable]++
 		a.trip("the gateway cannot ask: "+err.Error(), c.sent)

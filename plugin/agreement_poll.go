@@ -28,10 +28,13 @@ func (a *agreement) tick(now int64) {
 }
 
 // begin polls where that was never done: each VM of a new gateway does so when it starts, for that of a configuration that is
-// only tried never hears an answer.
+// only tried never hears an answer. Envoy refuses where the cluster has health checks, which end only after the start: the first
+// tick is soon enough then.
 func (a *agreement) begin(now int64) {
 	if _, ok := a.read(); ok && a.state.polled == 0 {
+		a.beginning = true
 		a.ask(now)
+		a.beginning = false
 	}
 }
 
