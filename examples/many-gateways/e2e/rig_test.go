@@ -123,6 +123,9 @@ func (r *rig) end(t *testing.T) func() {
 					t.Errorf("gateway %d: %s is %d", i, name, n)
 				}
 			}
+			if strings.Contains(g.Envoy.Log.Since(0), "the gateway cannot ask") {
+				t.Errorf("gateway %d could not ask etcd", i)
+			}
 			if t.Failed() {
 				t.Logf("gateway %d said last:\n%s", i, g.Envoy.Log.Tail(15))
 			}
