@@ -71,10 +71,12 @@ const (
 )
 
 func newAgreement(data sharedData, s *store, pc PoolConfig, c *Config, calls *callouts) *agreement {
+	keys := etcd.Keys{Root: c.Agreement.Prefix + "/" + pc.Name + "/"}
+	// A configuration that drains beside this one may have another etcd, log or user.
+	of := hex16(policy.RankAddress(c.Agreement.Cluster + "\x00" + keys.Root + "\x00" + c.Agreement.Username))
 	a := &agreement{
-		AgreementConfig: c.Agreement, store: s, data: data, calls: calls, pool: pc.Name,
-		keys: etcd.Keys{Root: c.Agreement.Prefix + "/" + pc.Name + "/"},
-		key:  s.prefix + "agreement", tokenKey: s.prefix + "token",
+		AgreementConfig: c.Agreement, store: s, data: data, calls: calls, pool: pc.Name, keys: keys,
+		key: s.prefix + "agreement/" + of, tokenKey: s.prefix + "token/" + of,
 		chooser: s.policy,
 		bucket:  max(s.timeout/4, 1000),
 		shards:  (int64(c.Session.MaxSessions) + sessionsOfLease - 1) / sessionsOfLease,
