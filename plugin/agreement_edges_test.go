@@ -2,11 +2,13 @@ package plugin
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pinwheel-proxy/pinwheel/hostsim"
 	"github.com/pinwheel-proxy/pinwheel/hostsim/etcd"
+	"github.com/pinwheel-proxy/pinwheel/hostsim/hosttest"
 )
 
 // A sweep writes the pins anew that stay in a shard.
@@ -54,4 +56,50 @@ func TestAnotherPrefixHasItsOwnLog(t *testing.T) {
 		}
 	}
 	a.gateways[0].end(old, hostsim.EndNormal)
+}
+
+// startOver starts a gateway whose calls to etcd are answered by call.
+func startOver(t *testing.T, config string, call func(*hostsim.HTTPCall) bool) *gateway {
+	t.Helper()
+	return startWith(t, hosttest.Options{Workers: 2, Adjust: func(c *hostsim.Config) {
+		c.AllowOnHeadersStopIteration = true
+		c.LogLevel, c.HTTPCall = hostsim.LogInfo, call
+	}}, config)
+}
+
+func isPoll(c *hostsim.HTTPCall) bool { return strings.Contains(string(c.Body), "min_mod_revision") }
+
+// An answer may come after that of a later poll, from another member of etcd.
+func TestALatePollIsNoOtherEtcd(t *testing.T) {
+	server := etcd.New()
+	polls, slow, asked := 0, -1, 0
+	g := startOver(t, fourReplicas+`,"agreement":{"kind":"etcd","cluster":"etcd","timeout":"2s"}`, func(c *hostsim.HTTPCall) bool {
+		server.SetFaults(etcd.Faults{})
+		if isPoll(c) {
+			if polls++; polls == slow {
+				server.SetFaults(etcd.Faults{Latency: 1500 * time.Millisecond})
+			}
+		} else if strings.Contains(string(c.Body), `"compare"`) {
+			asked++
+		}
+		return server.HTTPCall(c)
+	})
+	g.Advance(3 * time.Second)
+	for n := range 20 {
+		g.turn(fmt.Sprint(n))
+	}
+	g.Advance(time.Second)
+	slow = polls + 1
+	for n := range 20 {
+		g.Advance(250 * time.Millisecond)
+		g.turn(fmt.Sprint("more ", n))
+	}
+	g.Advance(2 * time.Second)
+	asked = 0
+	for n := range 20 {
+		g.turn(fmt.Sprint(n))
+	}
+	if asked != 0 {
+		t.Errorf("asked %d times for sessions that both etcd and the gateway know", asked)
+	}
 }
