@@ -103,3 +103,27 @@ func TestALatePollIsNoOtherEtcd(t *testing.T) {
 		t.Errorf("asked %d times for sessions that both etcd and the gateway know", asked)
 	}
 }
+
+// A gateway that starts polls before it knows its replicas.
+func TestADrainReachesDiscoveredReplicas(t *testing.T) {
+	server, envoy := etcd.New(), &admin{}
+	envoy.vllm(hostA, hostB)
+	config := discovered + agreementOn
+	start := func() *gateway {
+		return startOver(t, config, func(c *hostsim.HTTPCall) bool { return envoy.call(c) || server.HTTPCall(c) })
+	}
+	g := start()
+	g.Advance(3 * time.Second)
+	if got := g.do(hosttest.Request{Method: "POST", Path: "/pinwheel/drain?replica=" + hostB}); got.Status != 200 {
+		t.Fatal(got.ResponseBody)
+	}
+	g.Advance(2 * time.Second)
+	envoy.answer.After = 1500 * time.Millisecond
+	later := start()
+	later.Advance(5 * time.Second)
+	for _, c := range later.record("default").List {
+		if c.Drained != (c.Address == hostB) {
+			t.Errorf("%s drained: %v", c.Address, c.Drained)
+		}
+	}
+}

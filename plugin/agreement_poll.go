@@ -108,7 +108,9 @@ func (a *agreement) polled(r etcd.Answer, ids []uint32, next, after, asked int64
 	}
 	a.store.current(now)
 	a.update(func(state *agreementState) bool {
-		state.done, state.polled, state.from = max(state.done, r.Revision), max(state.polled, asked), next
+		if state.polled, state.from = max(state.polled, asked), next; len(ids) > 0 || state.done != 0 {
+			state.done = max(state.done, r.Revision) // drains are for replicas: of a pool that has none yet the log is read again
+		}
 		for i, id := range ids {
 			*state.sessions(id) = counts[i]
 		}
