@@ -150,7 +150,7 @@ func (c *callouts) answered(id uint32, size int) {
 
 func resultOf(kind callKind, status string, answer etcd.Answer) callResult {
 	switch {
-	case answer.Code == etcd.OK, kind == callGrant && answer.Code == etcd.Exists, answer.Code == etcd.NotFound:
+	case answer.Code == etcd.OK, kind == callGrant && answer.Code == etcd.Exists, kind < callPoll && answer.Code == etcd.NotFound:
 		return resultOK
 	case status == "504":
 		return resultTimeout

@@ -127,3 +127,26 @@ func TestADrainReachesDiscoveredReplicas(t *testing.T) {
 		}
 	}
 }
+
+// etcd before 3.4 has other paths: its JSON gateway answers with the code that missing leases have, too.
+func TestNoSuchPath(t *testing.T) {
+	asked := 0
+	g := startOver(t, fourReplicas+agreementOn, func(c *hostsim.HTTPCall) bool {
+		asked++
+		c.Respond(hostsim.HTTPResponse{Headers: hostsim.Headers{{":status", "404"}}, Body: []byte(`{"error":"Not Found","message":"Not Found","code":5}`)})
+		return true
+	})
+	g.Advance(2 * time.Second)
+	asked = 0
+	for n := range 10 {
+		if got := g.turn(fmt.Sprint(n)); got.replica == "" {
+			t.Error("no replica")
+		}
+	}
+	if asked != 0 {
+		t.Errorf("asked %d times in place of an etcd that answers no poll", asked)
+	}
+	if !g.Logged("etcd refuses: code 5") {
+		t.Error("no warning")
+	}
+}
