@@ -150,3 +150,30 @@ func TestNoSuchPath(t *testing.T) {
 		t.Error("no warning")
 	}
 }
+
+// An order that etcd was not told of in time is not told after another one of the same replica.
+func TestTheLastOrderCounts(t *testing.T) {
+	a := startAgreeing(t, 2, fourReplicas+agreementOn)
+	a.poll()
+	order := func(worker int, path string) {
+		t.Helper()
+		if got := a.gateways[0].on(worker, hosttest.Request{Method: "POST", Path: path + "?replica=10.0.0.2:8000"}); got.Status != 200 {
+			t.Fatalf("%s: %d %s", path, got.Status, got.ResponseBody)
+		}
+	}
+	for _, workers := range [][2]int{{0, 0}, {0, 1}, {1, 0}} {
+		a.etcd.SetFaults(etcd.Faults{Outage: etcd.Refused})
+		a.poll()
+		order(workers[0], "/pinwheel/drain")
+		order(workers[1], "/pinwheel/undrain")
+		a.etcd.SetFaults(etcd.Faults{})
+		for range 4 {
+			a.poll()
+		}
+		for i, g := range a.gateways {
+			if g.record("default").List[1].Drained {
+				t.Errorf("drained at worker %d, undrained at %d: gateway %d has it drained", workers[0], workers[1], i)
+			}
+		}
+	}
+}
