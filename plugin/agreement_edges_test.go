@@ -177,3 +177,41 @@ func TestTheLastOrderCounts(t *testing.T) {
 		}
 	}
 }
+
+// An answer may come after its request has gone on.
+func TestAnAnswerAfterTheRequestHasGoneOn(t *testing.T) {
+	server, missing := etcd.New(), 0
+	noLease := hostsim.HTTPResponse{Headers: hostsim.Headers{{":status", "404"}}, After: 4 * time.Second,
+		Body: []byte(`{"code":5,"message":"etcdserver: requested lease not found"}`)}
+	config := fourReplicas + `,"agreement":{"kind":"etcd","cluster":"etcd","timeout":"5s"},"session":{"max_sessions":1}`
+	g := startOver(t, config, func(c *hostsim.HTTPCall) bool {
+		server.SetFaults(etcd.Faults{})
+		switch {
+		case missing == 0 || !strings.Contains(string(c.Body), `"CREATE"`):
+		case missing == 1:
+			server.SetFaults(etcd.Faults{Latency: 4 * time.Second})
+		default:
+			missing--
+			c.Respond(noLease)
+			return true
+		}
+		return server.HTTPCall(c)
+	})
+	g.turn("a") // the table is full
+	missing = 3
+	s := g.Worker(0).NewStream()
+	if _, err := s.RequestHeaders(turnHeaders("s"), true); err != nil {
+		t.Fatal(err)
+	}
+	g.Advance(20 * time.Second)
+	if s.RequestReady().Flow != hostsim.Forward || replicaOf(s) == "" {
+		t.Error("the request waits")
+	}
+	g.end(s, hostsim.EndNormal)
+	if n := g.Metric("pinwheel_errors_total.kind.panic"); n != 0 {
+		t.Errorf("%d panics", n)
+	}
+	if n := g.sessions("default"); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
