@@ -215,3 +215,21 @@ func TestAnAnswerAfterTheRequestHasGoneOn(t *testing.T) {
 		t.Errorf("%d sessions", n)
 	}
 }
+
+// Gateways' clocks may differ by a bucket of time, half an hour here, and so by some minutes.
+func TestClocksThatDiffer(t *testing.T) {
+	a := startAgreeing(t, 2, fourReplicas+agreementOn)
+	a.gateways[0].Advance(2 * time.Minute)
+	for range 130 {
+		a.poll()
+		for _, g := range a.gateways {
+			g.turn("s")
+		}
+		a.gateways[1].release("s")
+		a.etcd.Advance(900 * time.Millisecond) // until the next poll
+		a.poll()
+		if n := a.gateways[0].sessions("default"); n != 0 {
+			t.Fatalf("at %v gateway 0 has not heard of the release", a.gateways[1].Now())
+		}
+	}
+}
