@@ -233,3 +233,24 @@ func TestClocksThatDiffer(t *testing.T) {
 		}
 	}
 }
+
+// A request that waits for leases waits no longer than for a home.
+func TestLeasesThatHang(t *testing.T) {
+	server := etcd.New()
+	g := startOver(t, fourReplicas+agreementOn, func(c *hostsim.HTTPCall) bool {
+		return strings.Contains(string(c.Body), "TTL") || server.HTTPCall(c)
+	})
+	g.Advance(3 * time.Second)
+	s := g.Worker(0).NewStream()
+	if _, err := s.RequestHeaders(turnHeaders("s"), true); err != nil {
+		t.Fatal(err)
+	}
+	var waited time.Duration
+	for ; s.RequestReady().Flow != hostsim.Forward && waited < time.Minute; waited += 50 * time.Millisecond {
+		g.Advance(50 * time.Millisecond)
+	}
+	if waited > 500*time.Millisecond {
+		t.Errorf("waited %v", waited)
+	}
+	g.end(s, hostsim.EndNormal)
+}
