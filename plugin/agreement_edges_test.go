@@ -254,3 +254,69 @@ func TestLeasesThatHang(t *testing.T) {
 	}
 	g.end(s, hostsim.EndNormal)
 }
+
+// The other user's token is good, and not for these keys.
+func TestAnotherUser(t *testing.T) {
+	config := func(prefix, user string) string {
+		return fourReplicas + `,"agreement":{"kind":"etcd","cluster":"etcd","prefix":"` + prefix + `","username":"` + user + `","password":"p"}`
+	}
+	a := startAgreeing(t, 1, config("/one", "one"))
+	a.etcd.EnableAuth(map[string]etcd.User{"one": {Password: "p", Prefixes: []string{"/one/"}}, "two": {Password: "p", Prefixes: []string{"/two/"}}})
+	a.poll()
+	g := a.gateways[0]
+	old := g.begin(0, "")
+	if err := g.reconfigure(config("/two", "two")); err != nil {
+		t.Fatal(err)
+	}
+	a.poll()
+	a.poll()
+	for n := range 5 {
+		if got := g.turn(fmt.Sprint(n)); got.reason != "placed" {
+			t.Error(got.reason)
+		}
+	}
+	if n := len(a.etcd.Keys("/two/default/s/")); n != 5 {
+		t.Errorf("%d homes", n)
+	}
+	g.end(old, hostsim.EndNormal)
+}
+
+// Streams that end at every moment while others begin: contexts are used again.
+func TestContextsAreUsedAgain(t *testing.T) {
+	a := startAgreeing(t, 1, fourReplicas+agreementOn)
+	a.poll()
+	g := a.gateways[0]
+	a.etcd.SetFaults(etcd.Faults{Latency: 20 * time.Millisecond})
+	for n := range 300 {
+		s := g.Worker(0).NewStream()
+		h := turnHeaders(fmt.Sprint("gone", n))
+		if n%3 == 0 {
+			for i := range h {
+				if h[i][0] == ":path" {
+					h[i][1] = "/finish_session"
+				}
+			}
+		}
+		if _, err := s.RequestHeaders(h, n%2 == 0); err != nil {
+			t.Fatal(err)
+		}
+		if n%5 == 0 {
+			g.Advance(10 * time.Millisecond)
+		}
+		g.end(s, hostsim.EndClientGone)
+		id := fmt.Sprint("s", n)
+		if got, waited := g.slowTurn(id); got == "" || !waited {
+			t.Fatalf("%s: %q %v", id, got, waited)
+		}
+	}
+	g.Advance(time.Second)
+	g.mustRun(0)
+	if n := g.Metric("pinwheel_errors_total.kind.panic"); n != 0 {
+		t.Errorf("%d panics", n)
+	}
+	for address, n := range g.open() {
+		if m := len(a.etcd.Keys("/pinwheel/default/r/" + address + "/")); m != n {
+			t.Errorf("%s %d %d", address, n, m)
+		}
+	}
+}
