@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -318,5 +319,30 @@ func TestContextsAreUsedAgain(t *testing.T) {
 		if m := len(a.etcd.Keys("/pinwheel/default/r/" + address + "/")); m != n {
 			t.Errorf("%s %d %d", address, n, m)
 		}
+	}
+}
+
+// A cluster that leads to two etcds is a mistake, and no reason to ask without a pause.
+func TestTwoEtcds(t *testing.T) {
+	servers, polls := []*etcd.Server{etcd.New(), etcd.New()}, 0
+	second := regexp.MustCompile(`"cluster_id":"\d+"`)
+	g := startOver(t, fourReplicas+agreementOn, func(c *hostsim.HTTPCall) bool {
+		if !isPoll(c) {
+			return servers[0].HTTPCall(c)
+		}
+		polls++
+		_, body := servers[polls%2].Handle("POST", c.Headers.Value(":path"), c.Headers, c.Body)
+		if polls%2 == 1 {
+			body = second.ReplaceAll(body, []byte(`"cluster_id":"7"`))
+		}
+		c.Respond(hostsim.HTTPResponse{Headers: hostsim.Headers{{":status", "200"}}, Body: body, After: time.Millisecond})
+		return true
+	})
+	g.Advance(10 * time.Second)
+	if polls > 20 {
+		t.Errorf("%d polls in 10 s", polls)
+	}
+	if got := g.turn("s"); got.replica == "" {
+		t.Error("no replica")
 	}
 }

@@ -90,8 +90,7 @@ func (a *agreement) polled(r etcd.Answer, ids []uint32, next, after, asked int64
 		}
 		return true
 	})
-	if replaced { // it is another etcd, or an older copy: its log was asked for from a wrong revision on
-		a.poll(now)
+	if replaced { // it is another etcd, or an older copy: its log was asked for from a wrong revision on, and is at the next poll
 		return
 	}
 	if !ok || r.Revision < before.done { // a later poll was answered sooner
