@@ -47,14 +47,18 @@ type agreement struct {
 	state agreementState
 	// beginning says that the gateway may not know its clusters yet.
 	beginning bool
-	owed      []instruction
-	stats     agreementStats
+	// owed is what etcd has to be told once it is well; of the queue so many are under way.
+	owed     []instruction
+	queue    []queued
+	underway int
+	stats    agreementStats
 	// granted is the lease of the change log that this worker has made last.
 	granted int64
 	latency abi.Metric
-	// warned paces the warnings, the last of which was said; "" when all has been well since.
+	// warned paces the warnings, the last of which was said; told is set until the operator hears that etcd answers again.
 	warned warning
 	said   string
+	told   bool
 	// fleet and buf are scratch.
 	fleet policy.Replicas
 	buf   []byte
@@ -211,7 +215,7 @@ func (a *agreement) keep(h policy.Hash, id uint32, now int64) {
 
 // renew hangs the session on the lease of now; its pin is in doubt until that is done.
 func (a *agreement) renew(h policy.Hash, id uint32, now int64, tries int) {
-	address := a.addressOf(id)
+	address := a.store.addressOf(id)
 	if address == "" || !a.well() {
 		return
 	}
@@ -224,13 +228,6 @@ func (a *agreement) renew(h policy.Hash, id uint32, now int64, tries int) {
 			a.grant(leases, func() { a.renew(h, id, now, 1) })
 		}
 	})
-}
-
-func (a *agreement) addressOf(id uint32) string {
-	if i := a.store.view.Index(id); i >= 0 {
-		return a.store.view.List[i].Address
-	}
-	return ""
 }
 
 // sessionName is how etcd's keys name a session.
@@ -266,6 +263,6 @@ func (a *agreement) warn(text string, now int64) {
 	if text == a.said && !a.warned.due(now) || text != a.said && a.said != "" && now-a.warned.last < another {
 		return
 	}
-	a.said, a.warned.last = text, now
+	a.said, a.warned.last, a.told = text, now, true
 	proxywasm.LogWarn("pinwheel: pool " + a.pool + ": cluster " + quote(a.Cluster) + ": " + text)
 }

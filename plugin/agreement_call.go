@@ -196,10 +196,10 @@ func (a *agreement) mend(state *agreementState, now int64) {
 	if state.down == 0 {
 		return
 	}
-	if a.said != "" {
+	if a.told {
 		proxywasm.LogInfo("pinwheel: pool " + a.pool + ": cluster " + quote(a.Cluster) + ": etcd answers again after " +
 			(time.Duration(now-state.down) * time.Millisecond).String())
-		a.said = ""
+		a.told = false
 	}
 	state.down, state.recovered = 0, now
 }

@@ -346,3 +346,66 @@ func TestTwoEtcds(t *testing.T) {
 		t.Error("no replica")
 	}
 }
+
+// A request that releases more sessions than a gateway sends requests at a time is answered when all are released.
+func TestReleaseOfManySessions(t *testing.T) {
+	a := startAgreeing(t, 2, fourReplicas+agreementOn)
+	a.poll()
+	var ids []string
+	for n := range 500 {
+		ids = append(ids, fmt.Sprint("s", n))
+		a.gateways[0].turn(ids[n])
+	}
+	for range 3 {
+		a.gateways[1].turn("kept")
+	}
+	if got := a.gateways[1].release(strings.Join(ids, ",")); got.Status != 200 {
+		t.Errorf("%d %s", got.Status, got.ResponseBody)
+	}
+	if n := len(a.etcd.Keys("/pinwheel/default/s/")); n != 1 {
+		t.Errorf("%d homes are left when the release is answered, want 1", n)
+	}
+	a.poll()
+	if n := a.gateways[0].sessions("default"); n != 0 {
+		t.Errorf("%d sessions at the other gateway", n)
+	}
+}
+
+// A gateway that resets ends the sessions of before, and not those that begin before its next poll.
+func TestResetIsNoneOfItsOwn(t *testing.T) {
+	a := startAgreeing(t, 2, fourReplicas+agreementOn)
+	a.poll()
+	a.gateways[0].turn("before")
+	if got := a.gateways[0].do(hosttest.Request{Method: "POST", Path: "/pinwheel/reset"}); got.Status != 200 {
+		t.Fatal(got.Status)
+	}
+	home := a.gateways[0].turn("after").replica
+	a.poll()
+	a.asked(0)
+	if got := a.gateways[0].turn("after"); got.replica != home || a.asked(0) != 0 {
+		t.Errorf("%s by %s, want %s without a question", got.replica, got.reason, home)
+	}
+	if got := a.gateways[1].turn("after"); got.replica != home {
+		t.Errorf("the other gateway: %s, want %s", got.replica, home)
+	}
+}
+
+// A release that was owed does not end the session that has begun anew meanwhile.
+func TestOwedReleaseOfASessionThatBeganAnew(t *testing.T) {
+	a := startAgreeing(t, 1, fourReplicas+agreementOn)
+	a.poll()
+	a.gateways[0].turn("s")
+	a.etcd.SetFaults(etcd.Faults{Outage: etcd.Refused})
+	a.poll()
+	a.gateways[0].release("s")
+	a.gateways[0].slowTurn("s")
+	a.etcd.SetFaults(etcd.Faults{})
+	a.poll()
+	first := a.gateways[0].turn("s")
+	for range 3 {
+		a.poll()
+		if got := a.gateways[0].turn("s"); got.replica != first.replica || got.replica != a.home() {
+			t.Errorf("%s, then %s, home %s", first.replica, got.replica, a.home())
+		}
+	}
+}

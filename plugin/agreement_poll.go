@@ -88,8 +88,8 @@ func (a *agreement) polled(r etcd.Answer, ids []uint32, next, after, asked int64
 		}
 		state.cluster = cluster
 		state.announced = max(state.announced, r.Revision)
-		if now-max(state.polled, a.store.view.membership.adopted) > logLife/2 {
-			state.epoch = now
+		if after == 0 || now-max(state.polled, a.store.view.membership.adopted) > logLife/2 {
+			state.epoch = now // the first poll does not ask for what was released before
 		}
 		return true
 	})
@@ -106,7 +106,9 @@ func (a *agreement) polled(r etcd.Answer, ids []uint32, next, after, asked int64
 		return
 	}
 	for _, c := range changes {
-		a.take(c, before.done == 0, now)
+		if !c.Reset || before.done != 0 && c.Revision > before.reset {
+			a.take(c, now)
+		}
 	}
 	a.store.current(now)
 	a.update(func(state *agreementState) bool {
@@ -123,8 +125,8 @@ func (a *agreement) polled(r etcd.Answer, ids []uint32, next, after, asked int64
 	a.grantAhead(now)
 }
 
-// take does what an entry of the change log says; first says that the log was not read before.
-func (a *agreement) take(c etcd.Change, first bool, now int64) {
+// take does what an entry of the change log says.
+func (a *agreement) take(c etcd.Change, now int64) {
 	switch {
 	case c.Session != "":
 		if h, ok := namedSession(c.Session); ok {
@@ -132,7 +134,7 @@ func (a *agreement) take(c etcd.Change, first bool, now int64) {
 		}
 	case c.Drained != "":
 		a.store.drain(c.Drained, c.Begins)
-	case c.Reset && !first:
+	case c.Reset:
 		a.store.reset(now)
 	}
 }
@@ -140,7 +142,8 @@ func (a *agreement) take(c etcd.Change, first bool, now int64) {
 // grantAhead makes leases before the first session needs them: those of this bucket of time and, in its second half, of the
 // next. Some at each poll; what is missing is made when it is missed.
 func (a *agreement) grantAhead(now int64) {
-	perPoll := 64 + 4*a.shards*a.Poll.Milliseconds()/a.bucket
+	const most = 512
+	perPoll := min(64+4*a.shards*a.Poll.Milliseconds()/a.bucket, most)
 	bucket := a.bucketOf(now)
 	var from, to int64
 	a.update(func(state *agreementState) bool {
@@ -156,7 +159,9 @@ func (a *agreement) grantAhead(now int64) {
 		return from < to
 	})
 	for shard := from; shard < to; shard++ {
-		a.call(callGrant, etcd.GrantPath, etcd.Grant(a.lease(bucket, shard), a.ttl), func(etcd.Answer) {})
+		if !a.call(callGrant, etcd.GrantPath, etcd.Grant(a.lease(bucket, shard), a.ttl), func(etcd.Answer) {}) {
+			return
+		}
 	}
 	if id := a.logLease(now + logLife/4); id != a.granted {
 		a.granted = id

@@ -50,11 +50,11 @@ func (t *turn) agree(p *pool, key policy.Key, w *pause, now int64) (waits bool) 
 	}
 	q := &question{turn: t, pool: p, key: key, body: w, began: now, reason: at.reason}
 	if pinned {
-		q.own, q.candidate, q.address = at.old.Replica, at.old.Replica, p.addressOf(at.old.Replica)
+		q.own, q.candidate, q.address = at.old.Replica, at.old.Replica, p.store.addressOf(at.old.Replica)
 	}
 	from := ""
 	if at.reason == policy.FailoverRemoved || at.reason == policy.FailoverUnhealthy {
-		from = p.addressOf(at.old.Replica)
+		from = p.store.addressOf(at.old.Replica)
 	}
 	_, ok := a.read()
 	if ok && a.well() && len(f.calls.asking) < maxPaused && q.ask(from, now) {
@@ -90,7 +90,7 @@ func (q *question) ask(from string, now int64) bool {
 	}
 	if q.candidate == 0 || q.address == from {
 		q.candidate = a.candidate(q.key, leaving, q.pool.store.recall(q.prompt(), now), now)
-		q.counted, q.address = q.candidate != 0, q.pool.addressOf(q.candidate)
+		q.counted, q.address = q.candidate != 0, q.pool.store.addressOf(q.candidate)
 	}
 	if q.candidate == 0 || q.address == from { // none is better
 		q.drop()

@@ -28,6 +28,16 @@ const (
 // sessions' homes stay until their leases end.
 const maxOwed = 10_000
 
+// queued is an instruction on its way; done is called when it was carried out, or is owed.
+type queued struct {
+	instruction
+	done func()
+}
+
+// maxUnderway bounds the instructions that a worker sends at a time: one request may release 2048 sessions, and Envoy refuses
+// more than 1024 requests to a cluster unless told otherwise.
+const maxUnderway = 128
+
 // releasing is the plugin's own answer to a request, which waits for etcd to do what was asked for.
 type releasing struct {
 	turn   *turn // nil: its client has gone, or it does not wait yet
@@ -46,11 +56,27 @@ func (a *agreement) give(o instruction, reply *localReply) {
 	if reply.after == nil {
 		reply.after = &releasing{}
 	}
-	after := reply.after
-	if a.tell(o, after.done) {
-		after.left++
-	} else {
-		a.owe(o)
+	reply.after.left++
+	a.queue = append(a.queue, queued{o, reply.after.done})
+	a.sendQueued()
+}
+
+// sendQueued sends instructions of the queue as long as there is room.
+func (a *agreement) sendQueued() {
+	for len(a.queue) > 0 && a.underway < maxUnderway {
+		q := a.queue[0]
+		a.queue = a.queue[1:]
+		sent := a.well() && a.tell(q.instruction, func() {
+			a.underway--
+			q.done()
+			a.sendQueued()
+		})
+		if sent {
+			a.underway++
+		} else {
+			a.owe(q.instruction)
+			q.done()
+		}
 	}
 }
 
@@ -74,8 +100,14 @@ func (a *agreement) tell(o instruction, done func()) bool {
 		body = a.keys.Reset()
 	}
 	return a.call(callOrder, etcd.TxnPath, body, func(r etcd.Answer) {
-		if r.Code != etcd.OK {
+		switch {
+		case r.Code != etcd.OK:
 			a.owe(o)
+		case o.kind == instructReset:
+			a.update(func(state *agreementState) bool {
+				state.reset = r.Revision
+				return true
+			})
 		}
 		done()
 	})
@@ -105,26 +137,29 @@ func (a *agreement) release(o instruction, now int64, done func()) bool {
 	})
 }
 
-// payOwed tells etcd some of what it has still to be told.
+// payOwed tells etcd what it has still to be told, and what holds.
 func (a *agreement) payOwed() {
-	const atOnce = 100
-	for range min(len(a.owed), atOnce) {
-		o := a.owed[0]
-		a.owed = a.owed[1:]
-		if a.overruled(o) {
-			continue
-		}
-		if !a.well() || !a.tell(o, func() {}) {
-			a.owe(o)
-			return
+	owed := a.owed
+	a.owed = nil
+	for _, o := range owed {
+		if !a.overruled(o) {
+			a.queue = append(a.queue, queued{o, func() {}})
 		}
 	}
+	a.sendQueued()
 }
 
-// overruled reports whether a drain was begun or ended, and the opposite has been ordered since, by another worker or gateway.
+// overruled reports whether something else holds by now: a session that was released has begun anew, or another worker or
+// gateway has ordered the opposite of a drain.
 func (a *agreement) overruled(o instruction) bool {
-	i := a.store.view.Index(a.store.member(o.address))
-	return (o.kind == instructDrain || o.kind == instructUndrain) && i >= 0 && a.store.view.List[i].Drained != (o.kind == instructDrain)
+	switch o.kind {
+	case instructRelease:
+		return a.store.homeOf(o.session) != 0
+	case instructDrain, instructUndrain:
+		i := a.store.view.Index(a.store.member(o.address))
+		return i >= 0 && a.store.view.List[i].Drained != (o.kind == instructDrain)
+	}
+	return false
 }
 
 // reply answers the request in the gateway's place, once etcd has done what the request asks for.

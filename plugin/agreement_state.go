@@ -8,7 +8,7 @@ import (
 
 // agreementState is what the workers of this gateway know together of a pool's agreement. It stands in shared data as
 //
-//	schema version u8, the times, revisions and numbers in their order (8 each), then for each replica
+//	schema version u8, how many numbers follow u8, the times, revisions and numbers in their order (8 each), then for each replica
 //	id u32, sessions u32; little-endian
 //
 // Times are in ms of the gateway's clock.
@@ -29,21 +29,23 @@ type agreementState struct {
 	from int64
 	// cluster is the id of the etcd that was polled last.
 	cluster int64
+	// reset is the revision of this gateway's own last reset.
+	reset int64
 	// fleet holds the sessions of all gateways by replica, as of the last poll, with those placed here since.
 	fleet []fleetCount
 }
 
 type fleetCount struct{ replica, sessions uint32 }
 
-const stateNumbers = 11
+const stateNumbers = 12
 
 func (a *agreementState) numbers() [stateNumbers]*int64 {
-	return [...]*int64{&a.announced, &a.done, &a.next, &a.polled, &a.down, &a.recovered, &a.epoch, &a.granted, &a.leases, &a.from, &a.cluster}
+	return [...]*int64{&a.announced, &a.done, &a.next, &a.polled, &a.down, &a.recovered, &a.epoch, &a.granted, &a.leases, &a.from, &a.cluster, &a.reset}
 }
 
 func (a *agreementState) encode(dst []byte) []byte {
 	le := binary.LittleEndian
-	dst = append(dst, schemaVersion)
+	dst = append(dst, schemaVersion, stateNumbers)
 	for _, n := range a.numbers() {
 		dst = le.AppendUint64(dst, uint64(*n))
 	}
@@ -55,13 +57,13 @@ func (a *agreementState) encode(dst []byte) []byte {
 
 // decode is false if b is no state of this schema.
 func (a *agreementState) decode(b []byte) bool {
-	const header = 1 + 8*stateNumbers
-	if len(b) < header || b[0] != schemaVersion || (len(b)-header)%8 != 0 {
+	const header = 2 + 8*stateNumbers
+	if len(b) < header || b[0] != schemaVersion || b[1] != stateNumbers || (len(b)-header)%8 != 0 {
 		return false
 	}
 	le := binary.LittleEndian
 	for i, n := range a.numbers() {
-		*n = int64(le.Uint64(b[1+8*i:]))
+		*n = int64(le.Uint64(b[2+8*i:]))
 	}
 	a.fleet = a.fleet[:0]
 	for b = b[header:]; len(b) > 0; b = b[8:] {

@@ -12,7 +12,7 @@ func (s *store) follow(h policy.Hash, pinned, served uint32, now int64) bool {
 		return false
 	}
 	at := sh.find(h)
-	if at < 0 || sh.pin(at).Replica != pinned || !s.view.Follows(pinned, served, now) || !s.count(served, now) {
+	if at < 0 || sh.pin(at).Replica != pinned || !s.view.Follows(pinned, served, now) || !s.open(served, true, now) {
 		return false
 	}
 	s.buf = s.fresh(sh, at, h, policy.Pin{Replica: served, LastSeen: now})
@@ -23,16 +23,4 @@ func (s *store) follow(h policy.Hash, pinned, served uint32, now int64) bool {
 	s.stats.followed++
 	s.giveBack(pinned, 1)
 	return true
-}
-
-// count puts one session on the replica with that id, and reports whether it did.
-func (s *store) count(id uint32, now int64) bool {
-	found := false
-	return s.change(func(r *policy.Replicas) bool {
-		i := r.Index(id)
-		if found = i >= 0; found {
-			r.Reserve(i, now)
-		}
-		return found
-	}) && found
 }

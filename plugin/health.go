@@ -60,7 +60,7 @@ func (t *turn) succeeded() {
 	if t.decision.Replica == 0 || s.isWell(t.decision.Replica) || isLocalReply() {
 		return
 	}
-	if served := upstreamAddress(); served == "" || served == t.pool.addressOf(t.decision.Replica) {
+	if served := upstreamAddress(); served == "" || served == t.pool.store.addressOf(t.decision.Replica) {
 		s.answered(t.decision.Replica, true, t.began, milliseconds())
 	}
 }

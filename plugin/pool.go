@@ -166,14 +166,6 @@ func (p *pool) targetOf(d policy.Decision, key policy.Key, now int64) string {
 	return p.targets.value(view, key, primary, p.pins, now)
 }
 
-// addressOf returns the address of the replica with that id, "" if there is none.
-func (p *pool) addressOf(id uint32) string {
-	if i := p.store.view.Index(id); i >= 0 {
-		return p.store.view.List[i].Address
-	}
-	return ""
-}
-
 const (
 	// sweepPeriod is the time in which all shards are swept once, in ms; less
 	// where sessions expire sooner.

@@ -140,7 +140,7 @@ func (p *pool) finish(h policy.Hash, reply *localReply, now int64) bool {
 		return p.store.finish(h, now)
 	}
 	p.store.current(now)
-	home := p.addressOf(p.store.homeOf(h))
+	home := p.store.addressOf(p.store.homeOf(h))
 	open := p.store.finish(h, now)
 	a.give(instruction{kind: instructRelease, session: h, address: home}, reply)
 	return open

@@ -349,6 +349,14 @@ func (s *store) isOpen(h policy.Hash, now int64) bool {
 	return ok && sh.find(h) >= 0
 }
 
+// addressOf returns the address of the replica with that id, "" if there is none.
+func (s *store) addressOf(id uint32) string {
+	if i := s.view.Index(id); i >= 0 {
+		return s.view.List[i].Address
+	}
+	return ""
+}
+
 // touch keeps the pin of a session alive while a turn of it runs.
 func (s *store) touch(h policy.Hash, replica uint32, now int64) {
 	if s.view.shards == 0 {

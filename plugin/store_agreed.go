@@ -68,12 +68,15 @@ func (s *store) unpin(h policy.Hash, address string) {
 }
 
 // homeOf returns the id of the replica that the session is pinned to, 0 for none.
-func (s *store) homeOf(h policy.Hash) (id uint32) {
-	s.edit(h, func(sh shard, at int) (shard, bool) {
-		id = sh.pin(at).Replica
-		return sh, false
-	})
-	return id
+func (s *store) homeOf(h policy.Hash) uint32 {
+	if s.view.shards == 0 {
+		return 0
+	}
+	sh, _, _ := s.readShard(s.shardOf(h))
+	if at := sh.find(h); at >= 0 {
+		return sh.pin(at).Replica
+	}
+	return 0
 }
 
 // settle pins the session to the replica that it was given, seen then and in doubt or not; placed says that it was placed by

@@ -263,7 +263,7 @@ func TestReconcileWaitsWhileCountsChange(t *testing.T) {
 	data := newMemoryData()
 	s, busy := openStore(t, data, addresses(2), testSession(100)), openStore(t, data, addresses(2), testSession(100))
 	busy.turn(keyOf("a"), nil, 1000)
-	busy.count(1, 1000) // died here
+	busy.open(1, true, 1000) // died here
 	for pass := 1; pass <= surePasses; pass++ {
 		want := uint64(0)
 		if pass == surePasses {

@@ -161,7 +161,7 @@ func (t *turn) OnHttpResponseHeaders(int, bool) types.Action {
 	if a.plain() && p.looked && !debug {
 		return types.ActionContinue
 	}
-	named, served := p.addressOf(t.decision.Replica), upstreamAddress()
+	named, served := p.store.addressOf(t.decision.Replica), upstreamAddress()
 	if !a.plain() {
 		t.answered(a, named, served)
 	}

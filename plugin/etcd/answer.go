@@ -102,6 +102,8 @@ type Change struct {
 	Begins  bool
 	// Reset says that all sessions were ended.
 	Reset bool
+	// Revision is that of the change.
+	Revision int64
 }
 
 // Polled hands the answer to a Poll to change and count: each change, in no order, and the number of sessions at the address
@@ -119,13 +121,15 @@ func (k Keys) Polled(a Answer, addresses int, change func(Change), count func(i 
 		r.Get("kvs").ForEach(func(_, kv json.Result) bool {
 			key, value := bytes(kv.Get("key")), bytes(kv.Get("value"))
 			key, _ = strings.CutPrefix(key, k.Root)
+			c := Change{Revision: integer(kv.Get("mod_revision"))}
 			if session, ok := strings.CutPrefix(key, "f/"); ok {
-				change(Change{Session: session, Home: value})
+				c.Session, c.Home = session, value
 			} else if address, ok := strings.CutPrefix(key, drains); ok {
-				change(Change{Drained: address, Begins: value == "true"})
-			} else if key == reset {
-				change(Change{Reset: true})
+				c.Drained, c.Begins = address, value == "true"
+			} else if c.Reset = key == reset; !c.Reset {
+				return true
 			}
+			change(c)
 			return true
 		})
 		return true

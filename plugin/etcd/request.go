@@ -81,9 +81,13 @@ func (k Keys) Reset() string {
 const MaxCounts = 120
 
 // Poll asks for what has changed after that revision, and for the number of sessions that have each address for their home.
+// Of changes of homes it asks only after a revision above 0: who knows no session has nothing to correct.
 func (k Keys) Poll(after int64, addresses []string) string {
-	since := `,"min_mod_revision":"` + decimal(after+1) + `"}}`
-	text := `{"success":[{"requestRange":{` + below(k.Root+"f/") + since + `,{"requestRange":{` + below(k.Root+orders) + since
+	since, log := `,"min_mod_revision":"`+decimal(after+1)+`"}}`, below(k.Root+"f/")
+	if after == 0 {
+		log += `,"limit":"1"`
+	}
+	text := `{"success":[{"requestRange":{` + log + since + `,{"requestRange":{` + below(k.Root+orders) + since
 	for _, address := range addresses {
 		text += `,{"requestRange":{` + below(k.held(address, "")) + `,"count_only":true}}`
 	}
