@@ -32,6 +32,9 @@ type agreement struct {
 	calls *callouts
 	pool  string
 	keys  etcd.Keys
+	// log is what the names of this gateway's leases of the change log begin with: a lease that a gateway with another clock has
+	// made may end at any time.
+	log string
 	// key and tokenKey are of shared data: the state, and the token that etcd gave.
 	key, tokenKey string
 	// chooser chooses candidates by the sessions of all gateways.
@@ -72,11 +75,15 @@ const (
 	settlingOutage = 5000
 )
 
-func newAgreement(data sharedData, s *store, pc PoolConfig, c *Config, calls *callouts) *agreement {
+// newAgreement returns the agreement of a pool. process is a secret of the gateway's process.
+func newAgreement(data sharedData, s *store, pc PoolConfig, c *Config, calls *callouts, process policy.Secret) *agreement {
+	keys := etcd.Keys{Root: c.Agreement.Prefix + "/" + pc.Name + "/"}
+	// A configuration that drains beside this one may have another etcd, log or user.
+	of := hex16(policy.RankAddress(c.Agreement.Cluster + "\x00" + keys.Root + "\x00" + c.Agreement.Username))
 	a := &agreement{
-		AgreementConfig: c.Agreement, store: s, data: data, calls: calls, pool: pc.Name,
-		keys: etcd.Keys{Root: c.Agreement.Prefix + "/" + pc.Name + "/"},
-		key:  s.prefix + "agreement", tokenKey: s.prefix + "token",
+		AgreementConfig: c.Agreement, store: s, data: data, calls: calls, pool: pc.Name, keys: keys,
+		log: "log." + hex16(policy.NewKey(process, nil).Hash.Lo) + ".",
+		key: s.prefix + "agreement/" + of, tokenKey: s.prefix + "token/" + of,
 		chooser: s.policy,
 		bucket:  max(s.timeout/4, 1000),
 		shards:  (int64(c.Session.MaxSessions) + sessionsOfLease - 1) / sessionsOfLease,
@@ -161,7 +168,7 @@ func (a *agreement) lease(bucket, shard int64) int64 {
 }
 
 func (a *agreement) logLease(now int64) int64 {
-	return a.leaseID("log." + decimal(uint64((now+a.wall)/logLife)))
+	return a.leaseID(a.log + decimal(uint64(now/logLife)))
 }
 
 // logTTL is that of the change log's leases, in s: an entry is made in their first bucket of time.

@@ -103,7 +103,7 @@ func (a *agreement) call(kind callKind, path, body string, then func(etcd.Answer
 
 func (a *agreement) send(c call) bool {
 	timeout := a.Timeout
-	if c.kind >= callPoll {
+	if c.kind >= callPoll && c.kind != callGrant { // requests wait for leases, too
 		timeout = max(timeout, a.Poll)
 	}
 	id, err := abi.HTTPPost(a.Cluster, c.path, a.token(), c.body, uint32(timeout.Milliseconds()))
@@ -153,7 +153,7 @@ func (c *callouts) answered(id uint32, size int) {
 
 func resultOf(kind callKind, status string, answer etcd.Answer) callResult {
 	switch {
-	case answer.Code == etcd.OK, kind == callGrant && answer.Code == etcd.Exists, answer.Code == etcd.NotFound:
+	case answer.Code == etcd.OK, kind == callGrant && answer.Code == etcd.Exists, kind < callPoll && answer.Code == etcd.NotFound:
 		return resultOK
 	case status == "504":
 		return resultTimeout

@@ -371,14 +371,6 @@ func (g *side) look() {
 	}
 }
 
-// agreed is what the gateway knows of the agreement.
-func (g *side) agreed() (state agreementState) {
-	if value, _, ok := g.SharedData().Get(keyRoot + "default/agreement"); ok && !state.decode(value) {
-		panic("no state")
-	}
-	return state
-}
-
 // pins returns the number of pins by address, where the gateway has the session's home, "" for nowhere, and whether it goes
 // there without asking.
 func (g *side) pins(session string) (count map[string]int, home string, trusted bool) {

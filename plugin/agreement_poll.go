@@ -66,23 +66,23 @@ func (a *agreement) poll(now int64) {
 			ids, addresses = append(ids, list[at].ID), append(addresses, list[at].Address)
 		}
 	}
-	next := int64(at)
-	a.call(callPoll, etcd.TxnPath, a.keys.Poll(a.state.done, addresses), func(r etcd.Answer) {
+	next, after := int64(at), a.state.done
+	a.call(callPoll, etcd.TxnPath, a.keys.Poll(after, addresses), func(r etcd.Answer) {
 		if r.Code == etcd.OK {
-			a.polled(r, ids, next, now)
+			a.polled(r, ids, next, after, now)
 		}
 	})
 }
 
-// polled takes the answer in: to a poll that was asked then, of the replicas with those ids.
-func (a *agreement) polled(r etcd.Answer, ids []uint32, next, asked int64) {
+// polled takes the answer in: to a poll for what came after that revision, which was asked then, of the replicas with those ids.
+func (a *agreement) polled(r etcd.Answer, ids []uint32, next, after, asked int64) {
 	now := milliseconds()
 	var before agreementState
 	replaced := false
 	ok := a.update(func(state *agreementState) bool {
 		before = *state
 		cluster := int64(r.Cluster)
-		if replaced = before.cluster != 0 && (cluster != before.cluster || r.Revision < before.done); replaced {
+		if replaced = before.cluster != 0 && (cluster != before.cluster || r.Revision < after); replaced {
 			*state = agreementState{next: state.next, down: state.down, epoch: now, cluster: cluster, fleet: state.fleet}
 			return true
 		}
@@ -93,11 +93,10 @@ func (a *agreement) polled(r etcd.Answer, ids []uint32, next, asked int64) {
 		}
 		return true
 	})
-	if replaced { // it is another etcd, or an older copy: its log was asked for from a wrong revision on
-		a.poll(now)
+	if replaced { // it is another etcd, or an older copy: its log was asked for from a wrong revision on, and is at the next poll
 		return
 	}
-	if !ok {
+	if !ok || r.Revision < before.done { // a later poll was answered sooner
 		return
 	}
 	var changes []etcd.Change
@@ -111,7 +110,9 @@ func (a *agreement) polled(r etcd.Answer, ids []uint32, next, asked int64) {
 	}
 	a.store.current(now)
 	a.update(func(state *agreementState) bool {
-		state.done, state.polled, state.from = max(state.done, r.Revision), max(state.polled, asked), next
+		if state.polled, state.from = max(state.polled, asked), next; len(ids) > 0 || state.done != 0 {
+			state.done = max(state.done, r.Revision) // drains are for replicas: of a pool that has none yet the log is read again
+		}
 		for i, id := range ids {
 			*state.sessions(id) = counts[i]
 		}

@@ -64,11 +64,7 @@ func (a *agreedProof) races(sc hostsim.Scenario) {
 // agrees finds fault with a pin that is trusted and not what etcd says, unless the change log still has to tell of it.
 func (a *agreedProof) agrees(_ hostsim.Played, _ map[string]string) error {
 	r := a.record("default")
-	var state agreementState
-	value, _, _ := a.SharedData().Get(keyRoot + "default/agreement")
-	if !state.decode(value) {
-		return fmt.Errorf("state % x", value)
-	}
+	state := a.agreed()
 	for _, key := range a.SharedData().Keys() {
 		if !strings.HasPrefix(key, keyRoot+"default/s/") {
 			continue

@@ -121,6 +121,9 @@ func (q *question) drop() {
 
 // answered takes etcd's answer in; asked is when it was asked.
 func (q *question) answered(from string, leases etcd.Leases, asked int64, r etcd.Answer) {
+	if q.candidate == 0 { // the request has gone on without
+		return
+	}
 	a, now := q.pool.agreement, milliseconds()
 	switch {
 	case r.Code == etcd.NotFound: // neither a poll nor another request has made the leases yet

@@ -111,11 +111,20 @@ func (a *agreement) payOwed() {
 	for range min(len(a.owed), atOnce) {
 		o := a.owed[0]
 		a.owed = a.owed[1:]
+		if a.overruled(o) {
+			continue
+		}
 		if !a.well() || !a.tell(o, func() {}) {
 			a.owe(o)
 			return
 		}
 	}
+}
+
+// overruled reports whether a drain was begun or ended, and the opposite has been ordered since, by another worker or gateway.
+func (a *agreement) overruled(o instruction) bool {
+	i := a.store.view.Index(a.store.member(o.address))
+	return (o.kind == instructDrain || o.kind == instructUndrain) && i >= 0 && a.store.view.List[i].Drained != (o.kind == instructDrain)
 }
 
 // reply answers the request in the gateway's place, once etcd has done what the request asks for.

@@ -73,6 +73,17 @@ func (a *agreeing) asked(i int) (n int) {
 	return n
 }
 
+// agreed is what the gateway knows of its agreement.
+func (g *gateway) agreed() (state agreementState) {
+	g.t.Helper()
+	for _, key := range g.SharedData().Keys() {
+		if value, _, _ := g.SharedData().Get(key); strings.HasPrefix(key, keyRoot+"default/agreement/") && !state.decode(value) {
+			g.t.Fatalf("state % x", value)
+		}
+	}
+	return state
+}
+
 func TestGatewaysAgree(t *testing.T) {
 	a := startAgreeing(t, 2, fourReplicas+agreementOn)
 	a.poll()

@@ -100,7 +100,7 @@ func (f *filter) start(config *Config) {
 	for _, pc := range config.Pools {
 		p := newPool(data, pc, config, owner)
 		if config.Agreement.Kind == agreementEtcd && p.pins {
-			p.agreement = newAgreement(data, p.store, pc, config, &f.calls)
+			p.agreement = newAgreement(data, p.store, pc, config, &f.calls, secret)
 		}
 		p.rotations = f.vm.rotationsOf(pc.Name)
 		p.store.adopt(milliseconds(), 0)

@@ -40,6 +40,9 @@ func (s shard) hash(i int) policy.Hash {
 	return policy.Hash{Hi: binary.LittleEndian.Uint64(b), Lo: binary.LittleEndian.Uint64(b[8:])}
 }
 
+// bytes are those of the pin at i.
+func (s shard) bytes(i int) []byte { return s[1+i*pinSize : 1+(i+1)*pinSize] }
+
 // pin returns the pin at i. It reads words where they stand, little-endian, as wasm does
 // (WebAssembly Core 4.4.7) and the processors that tests run on: encoding/binary reads byte
 // by byte on wasm.

@@ -25,7 +25,7 @@ func (s *store) sweepShard(i uint32, now int64) (over int) {
 			}
 			continue
 		}
-		s.buf = shard(s.buf).put(-1, sh.hash(at), pin)
+		s.buf = append(s.buf, sh.bytes(at)...) // as it is: it may be in doubt
 	}
 	if len(gone) == 0 || s.write(s.shards.of(i), cas) != written {
 		return 0
