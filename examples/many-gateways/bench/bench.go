@@ -578,12 +578,6 @@ func (b *bench) outages(ctx context.Context) error {
 		return err
 	}
 	defer one.end()
-	void := func(f func()) func() error {
-		return func() error {
-			f()
-			return nil
-		}
-	}
 	again := func() error { return one.etcd.Again(ctx) }
 	for _, c := range []struct {
 		name       string
@@ -605,20 +599,27 @@ func (b *bench) outages(ctx context.Context) error {
 		}
 		b.lost(c.name, all)
 	}
-	var all []fleet.Outage
-	for range max(1, b.rounds/5) {
-		o, err := b.leader(ctx)
-		if err != nil {
-			return err
+	for _, name := range []string{hangs, killed} {
+		var all []fleet.Outage
+		for range max(1, b.rounds/5) {
+			o, err := b.member(ctx, name)
+			if err != nil {
+				return err
+			}
+			all = append(all, o)
 		}
-		all = append(all, o)
+		b.lost(name, all)
 	}
-	b.lost("the leader of three killed", all)
 	return nil
 }
 
-// leader kills the leader of three members.
-func (b *bench) leader(ctx context.Context) (o fleet.Outage, err error) {
+const (
+	hangs  = "one of three members hangs for 5 s"
+	killed = "the leader of three killed"
+)
+
+// member takes one of three members of etcd away, in the way of that name.
+func (b *bench) member(ctx context.Context, name string) (o fleet.Outage, err error) {
 	dir, err := os.MkdirTemp("", "pinwheel-bench-")
 	if err != nil {
 		return o, err
@@ -642,10 +643,21 @@ func (b *bench) leader(ctx context.Context) (o fleet.Outage, err error) {
 	if leader == nil {
 		return o, fmt.Errorf("no member leads")
 	}
-	return s.During(ctx, "leader", func() error {
-		leader.Kill()
+	if name == killed {
+		return s.During(ctx, "leader", void(leader.Kill), void(func() {}), 0)
+	}
+	follower := members[0]
+	if follower == leader {
+		follower = members[1]
+	}
+	return s.During(ctx, "member", void(follower.Hold), void(follower.Release), 5*time.Second)
+}
+
+func void(f func()) func() error {
+	return func() error {
+		f()
 		return nil
-	}, func() error { return nil }, 0)
+	}
 }
 
 func (b *bench) lost(name string, all []fleet.Outage) {
@@ -660,5 +672,5 @@ func (b *bench) lost(name string, all []fleet.Outage) {
 	b.add(name, "failed turns", "of 2,700", values["failed"]...)
 	b.add(name, "questions in vain for 50 ms", "", values["waited 50 ms"]...)
 	b.add(name, "sessions on two replicas meanwhile", "of 900", values["on two"]...)
-	b.add(name, "agreed again after", "s", values["without"]...)
+	b.add(name, "a gateway did without etcd for", "s", values["without"]...)
 }

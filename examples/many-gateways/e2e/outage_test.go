@@ -78,8 +78,8 @@ func (r *rig) outage(t *testing.T, name string, begin, end func() error, lasts t
 	}
 }
 
-// One of three members is killed, the leader: what was agreed is kept, and no client sees it.
-func TestLeaderKilled(t *testing.T) {
+// One of three members hangs, and then their leader is killed: what was agreed is kept, and no client sees it.
+func TestMemberAway(t *testing.T) {
 	each(t, func(t *testing.T, envoy string) {
 		r := start(t, envoy, startEtcd(t, 3), nil)
 		r.waitState(t, "ok")
@@ -119,7 +119,14 @@ func TestLeaderKilled(t *testing.T) {
 		if len(homes) != 300 {
 			t.Fatalf("%d homes in etcd, want 300", len(homes))
 		}
-		r.outage(t, "led", kill, done(func() {}), 0)
+		t.Run("hangs", func(t *testing.T) {
+			follower := r.etcd[0]
+			if follower == etcdtest.Leader(t.Context(), r.etcd) {
+				follower = r.etcd[1]
+			}
+			r.outage(t, "hangs", done(follower.Hold), done(follower.Release), 5*time.Second)
+		})
+		t.Run("killed", func(t *testing.T) { r.outage(t, "killed", kill, done(func() {}), 0) })
 		now := agreed()
 		maps.DeleteFunc(now, func(key, home string) bool { return homes[key] == "" })
 		if !maps.Equal(now, homes) {

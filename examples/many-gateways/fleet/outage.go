@@ -12,7 +12,7 @@ type Outage struct {
 	Meanwhile Sessions
 	// TimedOut are the questions that were waited for in vain, Unreachable those that failed at once.
 	TimedOut, Unreachable uint64
-	// Degraded is for how long one gateway or the other did without etcd after the end.
+	// Degraded is for how long one gateway or the other did without etcd since the beginning.
 	Degraded time.Duration
 	// Began and Ended are when it went, and when it was back.
 	Began, Ended time.Time
@@ -29,6 +29,10 @@ func (f *Fleet) During(ctx context.Context, name string, begin, end func() error
 	done := make(chan Sessions, 1)
 	go func() { done <- f.Run(ctx, load) }()
 	time.Sleep(2 * time.Second)
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	degraded := make(chan time.Duration, 1)
+	go func() { degraded <- f.degraded(watched) }()
 	o.Began = time.Now()
 	err = begin()
 	time.Sleep(lasts)
@@ -36,10 +40,6 @@ func (f *Fleet) During(ctx context.Context, name string, begin, end func() error
 		err = failed
 	}
 	o.Ended = time.Now()
-	watched, stop := context.WithCancel(ctx)
-	defer stop()
-	degraded := make(chan time.Duration, 1)
-	go func() { degraded <- f.degraded(watched) }()
 	o.Meanwhile = <-done
 	stop()
 	o.Degraded = <-degraded
@@ -62,7 +62,7 @@ func (o Outage) Slow() int {
 func (o Outage) String() string {
 	took := o.Meanwhile.Took(Any)
 	return fmt.Sprintf("%d turns, %d failed: %d questions timed out, %d failed at once; %d turns took more than 45 ms; p50 %v, p99 %v; "+
-		"%d of %d sessions had turns on two replicas; a gateway did without etcd for %v after it was back",
+		"%d of %d sessions had turns on two replicas; a gateway did without etcd for %v",
 		o.Meanwhile.Turns(), len(o.Meanwhile.Failed()), o.TimedOut, o.Unreachable, o.Slow(), Quantile(took, 0.5), Quantile(took, 0.99),
 		len(o.Meanwhile.Disagreeing()), len(o.Meanwhile), o.Degraded)
 }
