@@ -117,7 +117,11 @@ e2e-etcd: wasm ## two real Envoys that agree through real etcd, and the simulate
 	@$(GO) run ./build/envoy >/dev/null
 	@$(GO) run ./build/envoy 1.36.4 >/dev/null
 	$(TEST) -tags etcd -count=1 ./hostsim/etcd
-	$(TEST) -tags etcd -count=1 -timeout 20m ./examples/many-gateways/...
+	$(TEST) -tags etcd -p 1 -count=1 -timeout 20m ./examples/many-gateways/...
+
+bench-many: wasm ## what docs/many-gateways.md shows: what an agreement costs, and what there is without, half an hour (ONLY="-only cost"); UPDATE=-update keeps what comes out
+	@$(GO) run ./build/envoy >/dev/null
+	$(GO) run ./examples/many-gateways/bench $(ONLY) $(UPDATE)
 
 docker: ## the images of examples/docker, and the page's walk (a Docker daemon with Compose)
 	$(TEST) -tags docker -timeout 30m -count=1 -run Docker ./examples/docker

@@ -157,7 +157,7 @@ func resultOf(kind callKind, status string, answer etcd.Answer) callResult {
 		return resultOK
 	case status == "504":
 		return resultTimeout
-	case answer.Code == etcd.NoAnswer, answer.Code == etcd.Unavailable:
+	case answer.Code == etcd.NoAnswer, answer.Code == etcd.Unavailable, answer.Code == etcd.Cancelled:
 		return resultUnreachable
 	}
 	return resultRefused

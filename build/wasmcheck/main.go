@@ -34,7 +34,7 @@ var hostCalls = []string{
 
 // sizeBudget bounds the binary, in bytes: gateways compile all of it before they
 // are ready, about 0.6 s a megabyte. build/wasmsize tells what has grown.
-const sizeBudget = 3_690_000
+const sizeBudget = 3_720_000
 
 // profiles are the gateways that must load the binary.
 var profiles = []string{"envoy-1.36", "envoy-1.40"}

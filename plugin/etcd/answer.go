@@ -13,6 +13,8 @@ type Code int
 
 const (
 	OK Code = 0
+	// Cancelled: etcd ends.
+	Cancelled Code = 1
 	// BadArgument: also a wrong password, or no token where one is needed.
 	BadArgument Code = 3
 	// NotFound: there is no such lease.
