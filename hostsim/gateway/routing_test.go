@@ -123,6 +123,7 @@ func TestConnectionsHaveWorkers(t *testing.T) {
 		seen := map[int]int{}
 		for range 3 {
 			cl := client(t, strings.HasSuffix(t.Name(), "2"))
+			cl.Transport.(*http.Transport).MaxConnsPerHost = 1 // else a request may dial while the last one's connection is on its way back
 			for range 4 {
 				do(t, cl, request(t, "GET", s.url, ""))
 				seen[(<-s.ended).Worker]++
