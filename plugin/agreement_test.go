@@ -171,6 +171,22 @@ func TestReleaseReachesAllGateways(t *testing.T) {
 	}
 }
 
+func TestRestartedGatewayFindsItsSessions(t *testing.T) {
+	a := startAgreeing(t, 1, fourReplicas+agreementOn)
+	a.poll()
+	homes := map[string]string{}
+	for n := range 50 {
+		id := fmt.Sprint(n)
+		homes[id] = a.gateways[0].turn(id).replica
+	}
+	a.start(fourReplicas + agreementOn) // with nothing in its shared data
+	for id, home := range homes {
+		if got := a.gateways[1].turn(id); got.replica != home || got.reason != "pinned" {
+			t.Errorf("%s: %s by %s, want %s", id, got.replica, got.reason, home)
+		}
+	}
+}
+
 func TestLostReplicaMovesOnce(t *testing.T) {
 	a := startAgreeing(t, 2, fourReplicas+agreementOn+`,"health":{"failures":1,"cooldown":"1m"}`)
 	a.poll()
