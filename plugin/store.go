@@ -308,9 +308,10 @@ func (s *store) giveBack(id, n uint32) {
 	s.fault(faultCAS)
 }
 
-// finish ends the session and reports whether it was open.
-func (s *store) finish(h policy.Hash, now int64) bool {
-	if !s.exists(now) {
+// edit changes the shard of the session, if it has a pin, by f, which gets a copy to change and the pin's position, and tells
+// whether to write what it returns. It is asked anew when another worker was faster. edit reports whether it was written.
+func (s *store) edit(h policy.Hash, f func(sh shard, at int) (shard, bool)) bool {
+	if s.view.shards == 0 {
 		return false
 	}
 	index := s.shardOf(h)
@@ -323,21 +324,35 @@ func (s *store) finish(h policy.Hash, now int64) bool {
 		if at < 0 {
 			return false
 		}
-		replica := sh.pin(at).Replica
-		s.buf = sh.copyTo(s.buf).remove(at)
-		switch s.write(s.shards.of(index), cas) {
-		case written:
-			s.giveBack(replica, 1)
-			if s.view.Void(replica) {
-				return false
-			}
-			s.stats.released++
-			return true
-		case failed:
+		if s.buf, ok = f(sh.copyTo(s.buf), at); !ok {
 			return false
+		}
+		if done := s.write(s.shards.of(index), cas); done != casMismatch {
+			return done == written
 		}
 	}
 	return s.fault(faultCAS)
+}
+
+// finish ends the session and reports whether it was open.
+func (s *store) finish(h policy.Hash, now int64) bool {
+	if !s.exists(now) {
+		return false
+	}
+	var replica uint32
+	gone := s.edit(h, func(sh shard, at int) (shard, bool) {
+		replica = sh.pin(at).Replica
+		return sh.remove(at), true
+	})
+	if !gone {
+		return false
+	}
+	s.giveBack(replica, 1)
+	if s.view.Void(replica) {
+		return false
+	}
+	s.stats.released++
+	return true
 }
 
 // isOpen reports whether the session has a pin.
@@ -359,20 +374,11 @@ func (s *store) addressOf(id uint32) string {
 
 // touch keeps the pin of a session alive while a turn of it runs.
 func (s *store) touch(h policy.Hash, replica uint32, now int64) {
-	if s.view.shards == 0 {
-		return
-	}
-	index := s.shardOf(h)
-	for range maxTries {
-		sh, cas, ok := s.readShard(index)
-		if !ok {
-			return
-		}
-		at := sh.find(h)
-		if at < 0 || sh.pin(at).Replica != replica || !policy.Renew(sh.pin(at), now, s.timeout) || s.renew(index, sh, cas, at, now) {
-			return
-		}
-	}
+	s.edit(h, func(sh shard, at int) (shard, bool) {
+		pin := sh.pin(at)
+		sh.see(at, now)
+		return sh, pin.Replica == replica && policy.Renew(pin, now, s.timeout)
+	})
 }
 
 // forgetRemoved drops removed replicas that have no session and no running

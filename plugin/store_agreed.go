@@ -4,32 +4,6 @@ import "github.com/pinwheel-proxy/pinwheel/policy"
 
 // What an agreement does to pins: see there.
 
-// edit changes the shard of the session, if it has a pin, by f, which gets a copy to change and the pin's position, and tells
-// whether to write what it returns. It is asked anew when another worker was faster. edit reports whether it was written.
-func (s *store) edit(h policy.Hash, f func(sh shard, at int) (shard, bool)) bool {
-	if s.view.shards == 0 {
-		return false
-	}
-	index := s.shardOf(h)
-	for range maxTries {
-		sh, cas, ok := s.readShard(index)
-		if !ok {
-			return false
-		}
-		at := sh.find(h)
-		if at < 0 {
-			return false
-		}
-		if s.buf, ok = f(sh.copyTo(s.buf), at); !ok {
-			return false
-		}
-		if done := s.write(s.shards.of(index), cas); done != casMismatch {
-			return done == written
-		}
-	}
-	return s.fault(faultCAS)
-}
-
 // setDoubt says whether the pin of the session is in doubt, if it is on that replica, and reports whether it is there.
 func (s *store) setDoubt(h policy.Hash, id uint32, on bool) (there bool) {
 	s.edit(h, func(sh shard, at int) (shard, bool) {
