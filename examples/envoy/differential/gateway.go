@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -81,7 +82,16 @@ func newPlayer(e *Exchange) (*player, error) {
 	p.t = newTranscript(e.cluster("upstream"), "{upstream}", e.cluster("other"), "{other}")
 	p.client = &peer{actor: "client", t: p.t}
 	for _, actor := range []string{"upstream", "other"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		_, refused := e.Config["refused"]
+		refused = refused && actor == "upstream"
+		port := 0
+		if refused { // one that nobody else is given while it is closed
+			var err error
+			if port, err = envoytest.FreePort(); err != nil {
+				return nil, err
+			}
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +100,7 @@ func newPlayer(e *Exchange) (*player, error) {
 			continue
 		}
 		s := &peer{actor: actor, t: p.t, listener: l}
-		if _, refused := e.Config["refused"]; refused && actor == "upstream" {
+		if refused {
 			l.Close()
 		} else {
 			go s.serve()
