@@ -192,7 +192,7 @@ func (a *agreement) current(revision int64) bool {
 // candidate. seen is when it was asked, by which the session's lease was chosen. It reports whether there was room.
 func (a *agreement) settle(h policy.Hash, id uint32, placed bool, revision, seen, now int64) (room bool) {
 	trusted := a.current(revision)
-	room = a.store.settle(h, id, placed, !trusted, a.floor(), seen, now)
+	room = a.store.settle(h, id, placed, !trusted, seen, now, a)
 	if trusted && !a.current(revision) {
 		a.store.setDoubt(h, id, true)
 	}

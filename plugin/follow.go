@@ -15,7 +15,7 @@ func (s *store) follow(h policy.Hash, pinned, served uint32, now int64) bool {
 	if at < 0 || sh.pin(at).Replica != pinned || !s.view.Follows(pinned, served, now) || !s.open(served, true, now) {
 		return false
 	}
-	s.buf = s.fresh(sh, at, h, policy.Pin{Replica: served, LastSeen: now})
+	s.buf = s.pinned(sh, at, h, policy.Pin{Replica: served, LastSeen: now}, s.agreed)
 	if s.write(s.shards.of(index), cas) != written { // another turn decided meanwhile
 		s.giveBack(served, 1)
 		return false

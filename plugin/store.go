@@ -169,7 +169,7 @@ func (s *store) placeBy(chooser policy.Policy, key policy.Key, prompt *policy.Pr
 		return policy.Decision{Reason: refused}, ok
 	}
 	for range maxTries {
-		s.buf = s.fresh(p.shard, p.at, key.Hash, policy.Pin{Replica: id, LastSeen: now})
+		s.buf = s.pinned(p.shard, p.at, key.Hash, policy.Pin{Replica: id, LastSeen: now}, s.agreed)
 		switch s.write(s.shards.of(p.index), p.cas) {
 		case written:
 			s.giveBack(p.old.Replica, 1)
@@ -196,13 +196,13 @@ func (s *store) placeBy(chooser policy.Policy, key policy.Key, prompt *policy.Pr
 	return policy.Decision{}, s.fault(faultCAS)
 }
 
-// fresh returns the shard with a pin put at that place that this gateway alone has decided.
-func (s *store) fresh(sh shard, at int, h policy.Hash, pin policy.Pin) shard {
+// pinned returns a copy of the shard with a pin put at that place, in doubt or not.
+func (s *store) pinned(sh shard, at int, h policy.Hash, pin policy.Pin, doubted bool) shard {
 	sh = sh.copyTo(s.buf).put(at, h, pin)
 	if at < 0 {
 		at = sh.len() - 1
 	}
-	if s.agreed {
+	if doubted {
 		sh.setDoubt(at, true)
 	}
 	return sh

@@ -56,28 +56,33 @@ func (s *store) homeOf(h policy.Hash) uint32 {
 // settle pins the session to the replica that it was given, seen then and in doubt or not; placed says that it was placed by
 // this gateway. A pin there that is trusted stays so. One that is trusted, and holds, on another replica means that two
 // answers came in the wrong order: it is then in doubt. room is false if there was none for a pin.
-func (s *store) settle(h policy.Hash, id uint32, placed, doubted bool, floor, seen, now int64) (room bool) {
+func (s *store) settle(h policy.Hash, id uint32, placed, doubted bool, seen, now int64, a *agreement) (room bool) {
 	counted := false
 	index := s.shardOf(h)
 	for range maxTries {
 		sh, cas, ok := s.readShard(index)
 		if !ok {
-			break
+			if counted {
+				s.giveBack(id, 1)
+			}
+			return true
 		}
 		at := sh.find(h)
 		old, trusted := policy.Pin{}, false
 		if at >= 0 {
 			old = sh.pin(at)
-			trusted = !sh.doubted(at) && old.LastSeen >= floor
+			trusted = a.trusts(sh, at)
 		}
-		sh = sh.copyTo(s.buf)
 		moves := false
 		switch {
 		case old.Replica == id && trusted && doubted: // as it is: its lease may be of another bucket
+			sh = sh.copyTo(s.buf)
 		case old.Replica == id:
+			sh = sh.copyTo(s.buf)
 			sh.see(at, max(seen, old.LastSeen))
 			sh.setDoubt(at, doubted)
 		case trusted && policy.Judge(old, &s.view.Replicas, now, s.timeout) == policy.Pinned:
+			sh = sh.copyTo(s.buf)
 			sh.setDoubt(at, true)
 		case !counted && at < 0 && s.isFull():
 			if s.makeRoom(now) == 0 {
@@ -91,11 +96,7 @@ func (s *store) settle(h policy.Hash, id uint32, placed, doubted bool, floor, se
 			fallthrough
 		default:
 			moves = true
-			sh = sh.put(at, h, policy.Pin{Replica: id, LastSeen: seen})
-			if at < 0 {
-				at = sh.len() - 1
-			}
-			sh.setDoubt(at, doubted)
+			sh = s.pinned(sh, at, h, policy.Pin{Replica: id, LastSeen: seen}, doubted)
 		}
 		s.buf = sh
 		switch s.write(s.shards.of(index), cas) {
